@@ -19,7 +19,8 @@ from noisebank.account.cube_measurement import CubePlanner
 from noisebank.account.looking import LookedRequest, answer_looked, build_looked_result, start_request
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.plain import PlainStrategy
-from noisebank.account.quoting import quote_question, quote_select
+from noisebank.account.present import fix_moment, fix_sql
+from noisebank.account.quoting import describe_price, quote_question, quote_select
 from noisebank.account.recall import improve_accuracy
 from noisebank.account.released import ReleasedAnswers
 from noisebank.account.results import build_result
@@ -38,7 +39,7 @@ from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.caches import cache_results
 from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, NoisebankError, NotFound, OutcomeUnknown
+from noisebank.core.errors import BadRequest, Misuse, NoisebankError, NotFound, OutcomeUnknown
 from noisebank.core.estimates import Verdict
 from noisebank.core.quote import Quote
 from noisebank.core.receipts import Receipt
@@ -124,11 +125,12 @@ class Account:
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
         )
-        select, item = self._parse_ask(Ask(sql, options, max_cost, key, analyst, best))
+        request = fix_moment(self.context, Ask(sql, options, max_cost, key, analyst, best))
+        select, item = self._parse_ask(request)
         (looked,) = self._answer_parsed([(select, item)])
         if item.error is not None:
             raise item.error
-        return self._derive_results(sql, select, item.answers, looked)
+        return self._derive_results(request.sql, select, item.answers, looked)
 
     def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False) -> list[Outcome]:
         """Answers many questions; returns one outcome each, in their order. One that fails never affects another.
@@ -136,6 +138,7 @@ class Account:
         With `atomic`, all are charged together, or none: they have one key, one analyst and one price, their `max_cost`
         are added up, and if the contract refuses, all have the same error. An atomic batch has at most 16 questions.
         """
+        requests = [fix_moment(self.context, request) for request in requests]
         if atomic:
             return self._ask_together(requests)
         outcomes: list[Outcome | None] = [None] * len(requests)
@@ -247,7 +250,13 @@ class Account:
         `arguments` are names and values of the accuracy options, one after the other: hashable, for the cache.
         """
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))
-        return target_select(self.context, self._parse_list_cached(self.policy.resolve_sql(sql)), options)
+        try:
+            select = self._parse_list_cached(self.policy.resolve_sql(sql))
+        except Misuse as error:
+            if error.nearest is not None:
+                error.name_nearest(error.nearest, describe_price(partial(self.quote, error.nearest, **options)))
+            raise
+        return target_select(self.context, select, options)
 
     def quote(
         self,
@@ -268,6 +277,7 @@ class Account:
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
         )
+        sql = fix_sql(self.context, sql)
         return quote_select(self.context, sql, self._parse_select(sql, options))
 
     def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
@@ -276,8 +286,9 @@ class Account:
 
     def quote_together(self, requests: Sequence[Ask]) -> Quote:
         """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
-        selects = [self._parse_select(request.sql, request.accuracy) for request in requests]
-        return quote_select(self.context, "; ".join(request.sql for request in requests), join_selects(selects))
+        texts = [fix_sql(self.context, request.sql) for request in requests]
+        selects = [self._parse_select(sql, request.accuracy) for sql, request in zip(texts, requests, strict=True)]
+        return quote_select(self.context, "; ".join(texts), join_selects(selects))
 
     def quoted(self, question: Question, accuracy: AccuracyTarget, plainly: bool = False) -> Quote:
         """Returns the quote for a parsed question."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION
 from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.policy.file import read_policy
+from noisebank.policy.model import Policy
 from noisebank.verifier.openings import check_openings
 from noisebank.verifier.verification import verify
 from support.banks import memory_rooms
@@ -31,7 +33,7 @@ source = "people.csv"
 neighbours = "{neighbours}"
 {rows}
 cubes = [["age"], ["town", "smoker"]]
-first_look = {first}
+# looks: {looks}
 [budget]
 epsilon = 2
 delta = 1e-6
@@ -50,7 +52,7 @@ bounds = [0, 100]
 """
 
 
-def write(folder: Path, neighbours: str = "add-remove", first: str = "0", rows: int = 300) -> Path:
+def write(folder: Path, neighbours: str = "add-remove", looks: bool = False, rows: int = 300) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     pick = workload_rng(3)
     lines = ["age,town,smoker,income"]
@@ -61,12 +63,18 @@ def write(folder: Path, neighbours: str = "add-remove", first: str = "0", rows: 
     size = f"rows = {rows}" if neighbours == "replace-one" else "row_cap = 1000"
     bins = ", ".join(str(edge) for edge in range(1, 65))
     path = folder / "people.toml"
-    path.write_text(POLICY.format(neighbours=neighbours, rows=size, first=first, bins=bins))
+    path.write_text(POLICY.format(neighbours=neighbours, rows=size, looks=looks, bins=bins))
     return path
 
 
+def read_rules(path: Path) -> Policy:
+    """The policy in a file. Without looks, unless it says otherwise: only accounts of an earlier release can be so."""
+    rules = read_policy(path)
+    return rules if "# looks: True" in path.read_text() else replace(rules, first_look=Fraction(0))
+
+
 def account_of(folder: Path, **kinds: Any) -> Account:
-    return open_account(memory_rooms(), read_policy(write(folder, **kinds)))[0]
+    return open_account(memory_rooms(), read_rules(write(folder, **kinds)))[0]
 
 
 def ages(low: int, high: int) -> str:
@@ -197,7 +205,7 @@ def test_noise_is_as_large_as_was_paid_for(tmp_path: Path, factor: float, accept
     noise of 1.3 or 0.7 times its size would be seen in each of them."""
     path = write(tmp_path)
     path.write_text(path.read_text().replace('[["age"], ["town", "smoker"]]', '[["age", "smoker"]]'))
-    rules = read_policy(path)
+    rules = read_rules(path)
     scores: dict[str, list[float]] = {"measured": [], "inferred": []}
     for _ in range(10):
         account, _ = open_account(memory_rooms(Scaled(factor)), rules)
@@ -216,7 +224,7 @@ def test_noise_is_as_large_as_was_paid_for(tmp_path: Path, factor: float, accept
 
 
 def test_a_first_look_is_bought_when_it_pays(tmp_path: Path):
-    account = account_of(tmp_path, first="0.25")
+    account = account_of(tmp_path, looks=True)
     pick = workload_rng(5)
     free = 0
     for _ in range(60):
@@ -235,14 +243,14 @@ def test_a_first_look_is_bought_when_it_pays(tmp_path: Path):
 
 
 def expecting(folder: Path, **kinds: Any) -> Path:
-    path = write(folder, first="0.25", **kinds)
+    path = write(folder, looks=True, **kinds)
     path.write_text(path.read_text().replace("[budget]", 'expect = ["marginals"]\n[budget]', 1))
     return path
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_an_expected_look_is_bought_with_the_first_question(tmp_path: Path, neighbours: str):
-    account, _ = open_account(memory_rooms(), read_policy(expecting(tmp_path, neighbours=neighbours)))
+    account, _ = open_account(memory_rooms(), read_rules(expecting(tmp_path, neighbours=neighbours)))
     assert account.quote(ages(10, 40), within=100).first_look > ZERO_PRECISION
     answer = account.ask(ages(10, 40), within=100)
     look, question = account.ledger.list_reservations(account.id)
@@ -264,7 +272,7 @@ def test_an_expected_look_is_bought_with_the_first_question(tmp_path: Path, neig
 def test_a_crash_around_a_look_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: bool):
     """Cut off before or after each durable step of the look: asked again, it is drawn and charged once."""
     rooms = memory_rooms()
-    account, _ = open_account(rooms, read_policy(expecting(tmp_path)))
+    account, _ = open_account(rooms, read_rules(expecting(tmp_path)))
     part = rooms.ledger if step in ("reserve", "publish_many") else rooms.vault
     real = getattr(part, step)
 
@@ -292,7 +300,7 @@ def test_a_crash_around_a_look_is_finished(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_a_look_that_the_vault_has_lost_is_not_built_on(tmp_path: Path, neighbours: str):
     rooms = memory_rooms()
-    account, _ = open_account(rooms, read_policy(expecting(tmp_path, neighbours=neighbours)))
+    account, _ = open_account(rooms, read_rules(expecting(tmp_path, neighbours=neighbours)))
     account.ask(ages(10, 40), within=100)
     look = account.ledger.list_reservations(account.id)[0]
     spent = account.state.spent
@@ -306,7 +314,7 @@ def test_a_look_that_the_vault_has_lost_is_not_built_on(tmp_path: Path, neighbou
 
 def test_looks_can_be_bought_in_every_version(tmp_path: Path):
     rooms = memory_rooms()
-    rules = read_policy(expecting(tmp_path))
+    rules = read_rules(expecting(tmp_path))
     account, _ = open_account(rooms, rules)
     account.ask(ages(10, 40), within=100)
     spent = account.state.spent
@@ -317,7 +325,7 @@ def test_looks_can_be_bought_in_every_version(tmp_path: Path):
 
 
 def test_a_restart_knows_what_was_known(tmp_path: Path):
-    policy = write(tmp_path, first="0.25")
+    policy = write(tmp_path, looks=True)
     folder = create_bank(tmp_path / "bank")
     pick = workload_rng(5)
     asked = [tuple(sorted(pick.sample(range(65), 2))) for _ in range(30)]
@@ -337,7 +345,7 @@ def test_a_restart_knows_what_was_known(tmp_path: Path):
 
 def test_a_reservation_without_an_answer_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     rooms = memory_rooms()
-    account, _ = open_account(rooms, read_policy(write(tmp_path)))
+    account, _ = open_account(rooms, read_rules(write(tmp_path)))
     with monkeypatch.context() as patched:
         patched.setattr(rooms.vault, "seal_many", lambda sealed: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -425,7 +433,7 @@ def column(folder: Path, name: str) -> list[int]:
 
 def test_quantiles_are_known_from_ranges_and_free(tmp_path: Path):
     """What ranges and a first look say about the bins is enough; nothing is measured for the median itself."""
-    account, _ = open_account(memory_rooms(), read_policy(expecting(tmp_path)))
+    account, _ = open_account(memory_rooms(), read_rules(expecting(tmp_path)))
     for low in (0, 16, 32, 48):
         account.ask(ages(low, low + 15), within=15)
     median = account.ask("SELECT MEDIAN(age) FROM people", sigma=9, confidence="0.999")
