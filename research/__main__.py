@@ -9,6 +9,7 @@ from research.crowd import crowd
 from research.data import data
 from research.oracles.command import oracles
 from research.papers.command import papers, parts
+from research.planner import planner
 from research.reproduce import reproduce
 from research.smartnoise import smartnoise
 
@@ -27,6 +28,7 @@ main.add_command(reproduce)
 main.add_command(bench)
 main.add_command(crowd)
 main.add_command(data)
+main.add_command(planner)
 main.add_command(oracles)
 main.add_command(smartnoise)
 

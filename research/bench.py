@@ -105,24 +105,6 @@ def measure_reuse(workload: str, cells: int, queries: int, seed: int, as_json: b
     render.show_json(found) if as_json else show_reuse(found)
 
 
-@bench.command("planner")
-@click.option("--quick", is_flag=True, help="A tenth of the questions.")
-@json_option
-@handle_errors
-def measure_planner(quick: bool, as_json: bool) -> None:
-    """Milliseconds and memory of the inference planner, by number of cells.
-
-    Example:  python -m research bench planner --json
-    """
-    from noisebank.cli import render
-    from research.benches.planner import bench_planner
-    from research.inference.terminal import show_planner
-
-    with render.show_progress("planning", quiet=as_json) as moved:
-        found = bench_planner(quick, moved)
-    render.show_json(found) if as_json else show_planner(found)
-
-
 @bench.command("service")
 @click.option("--quick", is_flag=True, help="A few seconds instead of minutes.")
 @json_option

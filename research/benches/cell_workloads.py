@@ -13,7 +13,7 @@ import numpy as np
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import BadRequest
 from noisebank.planning.linear import LinearQuery, Vector, query_from_weights, range_query
-from noisebank.planning.prefix import Axis
+from noisebank.planning.strategies.axes import Axis
 
 if TYPE_CHECKING:
     from numpy.random import Generator

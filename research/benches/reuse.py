@@ -17,10 +17,11 @@ import numpy as np
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
-from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
-from noisebank.planning.linear import LinearQuery, merge_charges
-from noisebank.planning.prefix import TreeEstimate, TreeMeasurement
+from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
+from noisebank.planning.inference import CubePosterior, CubeStatistic, InferencePlan
+from noisebank.planning.linear import LinearQuery, Vector, merge_charges
+from noisebank.planning.looked import MeasuredLook
+from noisebank.planning.strategies.completion import Look
 from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import Workload, make_workload
 
@@ -133,21 +134,16 @@ def answer_plainly(work: Workload, books: Books, reuse: bool, exact: bool = Fals
 
 
 def answer_by_inference(
-    work: Workload, budget: Precision, books: Books, rule: FirstLookRule, seed: int = 0, exact: bool = False
+    work: Workload, budget: Precision, books: Books, looks: bool, seed: int = 0, exact: bool = False
 ) -> Outcome:
     """Through the planner, with simulated measurements."""
     generator, found = simulation_rng(seed), Outcome()
-    knowledge = CubePosterior(CubeStatistic(work.axes), budget, rule)
+    knowledge = CubePosterior(CubeStatistic(work.axes), looks)
     for place, (query, stddev) in enumerate(zip(work.queries, work.wanted, strict=True)):
         wanted = wanted_precision(query, stddev)
-        plan = knowledge.plan_query(query, wanted)
-        if plan.first_look is not None:
-            if books.pay(plan.first_look.charges, plan.first_look.precision):
-                knowledge.add_first_look(look_at(plan.first_look, work, generator))
-                found.first_look_at = place
-            else:
-                knowledge.decline_first_look()
-            plan = knowledge.plan_query(query, wanted)
+        plan = plan_with_looks(knowledge, query, wanted, books, work.counts, generator)
+        if len(knowledge.looks) == 1 and found.first_look_at is None:
+            found.first_look_at = place
         truth = query.dot(work.counts)
         if plan.fresh_precision:
             if not books.pay(query.cell_charges() if exact else plan.charges, plan.fresh_precision):
@@ -164,13 +160,22 @@ def answer_by_inference(
     return found
 
 
-def look_at(prefix: TreeMeasurement, work: Workload, generator: Generator) -> TreeEstimate:
-    """A simulated first look."""
-    measured = {}
-    for level, precision in prefix.level_precisions.items():
-        nodes = prefix.node_sums(work.counts, level)
-        measured[level] = nodes + generator.standard_normal(nodes.shape) / sqrt(float(precision))
-    return prefix.estimate_cells(measured)
+def plan_with_looks(
+    knowledge: CubePosterior, query: LinearQuery, wanted: Precision, books: Books, counts: Vector, generator: Generator
+) -> InferencePlan:
+    """The plan for a question, after the look that it has earned, if any."""
+    plan = knowledge.plan_query(query, wanted, (books.budget - books.spent) / UNITS_PER_PRECISION)
+    if plan.look is None or not books.pay(plan.look.runs, plan.look.look.precision):
+        return plan
+    knowledge.add_look(look_at(plan.look.look, counts, generator), plan.look.runs)
+    return knowledge.plan_query(query, wanted, 0.0)
+
+
+def look_at(look: Look, counts: Vector, generator: Generator) -> MeasuredLook:
+    """A simulated look."""
+    exact = look.sum_rows(np.rint(counts).astype(np.int64).astype(object))
+    noise = generator.standard_normal(len(exact)) / sqrt(float(look.precision))
+    return MeasuredLook(look, exact.astype(np.float64) / look.scale + noise)
 
 
 def bench_reuse(
@@ -203,7 +208,7 @@ def bench_reuse(
 def compare(work: Workload, epsilon: Fraction, delta: Fraction, seed: int) -> dict[str, Any]:
     """All ways under one budget. Naive and per type as one sum, as without cubes, and again by cells."""
     budget = budget_precision(epsilon, delta)
-    inferred = answer_by_inference(work, budget, Cells(budget, work.cells), FirstLookRule(), seed + 1)
+    inferred = answer_by_inference(work, budget, Cells(budget, work.cells), True, seed + 1)
     return {
         "budget": {"epsilon": float(epsilon), "delta": float(delta), "precision": float(budget)},
         "naive": answer_plainly(work, OneSum(budget), reuse=False).answered,
@@ -215,5 +220,5 @@ def compare(work: Workload, epsilon: Fraction, delta: Fraction, seed: int) -> di
     }
 
 
-NO_LOOK = FirstLookRule(FirstLookTiming.NEVER)
+NO_LOOK = False
 """Inference from paid answers alone, for comparison."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from noisebank.core.units import Precision
-from noisebank.planning.inference import FirstLookRule
 from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import Workload, make_workload
 from research.benches.reuse import (
@@ -75,7 +74,7 @@ def _line(cells: int, seeds: int, budget: Precision) -> str:
     parts = []
     for books in (lambda: OneSum(budget), lambda: Cells(budget, cells)):
         parts.append(" / ".join(_ways(mean, books, budget)))
-    looked = mean(lambda work: answer_by_inference(work, budget, Cells(budget, cells), FirstLookRule(), 1).answered)
+    looked = mean(lambda work: answer_by_inference(work, budget, Cells(budget, cells), True, 1).answered)
     return f"| {cells:,} | {parts[0]} | {parts[1]} | **{looked}** |\n"
 
 
@@ -100,7 +99,7 @@ def _marginals(budget: Precision) -> Iterator[str]:
         found.append(answer_by_inference(work, budget, books(), NO_LOOK, 1, exact))
         shown = " | ".join(f"{one.answered:,} ({one.spent:.2f})" for one in found)
         yield f"| {name} | {shown} |\n"
-    looked = answer_by_inference(work, budget, Cells(budget, work.cells), FirstLookRule(), 1)
+    looked = answer_by_inference(work, budget, Cells(budget, work.cells), True, 1)
     yield f"| the same, with a first look | | | {looked.answered:,} ({looked.spent:.2f}) |\n\n"
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
+from noisebank.planning.inference import CubePosterior, CubeStatistic
 from noisebank.planning.linear import LinearQuery, Vector, query_from_weights
-from noisebank.planning.prefix import Axis
+from noisebank.planning.strategies.axes import Axis
 from noisebank.privacy.calibration import budget_precision
 from research.benches.reuse import BUDGET, Cells
 from research.inference.laplace_system import LaplaceSystem, posterior, representations
@@ -163,7 +163,7 @@ def gaussian(budget: Precision, runs: int, cells: int = SMALL) -> dict[str, floa
                 if wanted <= before or books.pay(query.cell_charges(), wanted - before):
                     best[query] = max(wanted, before)
                     totals[name] += 1
-        books, knowledge = Cells(budget, cells), CubePosterior(CubeStatistic((Axis(cells, False),)), budget, PLAIN)
+        books, knowledge = Cells(budget, cells), CubePosterior(CubeStatistic((Axis(cells, False),)), PLAIN)
         for query, wanted in wishes:
             plan = knowledge.plan_query(query, wanted)
             if not plan.fresh_precision or books.pay(plan.charges, plan.fresh_precision):
@@ -174,7 +174,7 @@ def gaussian(budget: Precision, runs: int, cells: int = SMALL) -> dict[str, floa
     return {name: round(total / (runs * 1000), 3) for name, total in totals.items()}
 
 
-PLAIN = FirstLookRule(FirstLookTiming.NEVER)
+PLAIN = False
 """Section 5.4 starts without a tree."""
 
 

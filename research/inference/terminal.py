@@ -59,12 +59,3 @@ def show_reuse(found: dict[str, Any]) -> None:
 
 
 WAYS = ("naive", "per_type", "naive_by_cells", "per_type_by_cells", "inference")
-
-
-def show_planner(found: dict[str, Any]) -> None:
-    """Milliseconds and memory by size."""
-    rows = []
-    for name, row in found["cells"].items():
-        times = f"free {row['free_ms']} ms, paid {row['paid_ms']} ms, {row['memory_mb']} MB ({row['form']})"
-        rows.append((f"{name.split('_')[0]} cells", times + ("" if row["within_limits"] else ", too slow")))
-    show_facts(f"The planner after {found['queries_asked']:,} requests", rows)

@@ -11,9 +11,8 @@ import numpy as np
 
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
-from noisebank.planning.inference import FirstLookRule
 from noisebank.planning.linear import LinearQuery, Vector, query_from_weights
-from noisebank.planning.prefix import Axis
+from noisebank.planning.strategies.axes import Axis
 from noisebank.privacy.calibration import budget_precision
 from research.accuracy.unsound import Asked, Settings, search
 from research.benches.cell_workloads import WANTED, Workload, make_workload
@@ -64,7 +63,7 @@ def _gaussian(reuse: bool) -> Callable[[Workload, Fraction, int], int]:
 
 def _inferred(work: Workload, epsilon: Fraction, seed: int) -> int:
     budget = budget_precision(epsilon, DELTA)
-    return answer_by_inference(work, budget, Cells(budget, work.cells), FirstLookRule(), seed + 1).answered
+    return answer_by_inference(work, budget, Cells(budget, work.cells), True, seed + 1).answered
 
 
 def _bayes(work: Workload, epsilon: Fraction, seed: int) -> int:

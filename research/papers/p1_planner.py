@@ -13,11 +13,12 @@ from flint import fmpq, fmpq_mat
 
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.units import Precision
-from noisebank.planning.inference import CubeStatistic, FirstLookRule
 from noisebank.planning.linear import range_query
+from noisebank.planning.looked import LookPosterior
 from noisebank.planning.posterior import CovariancePosterior
+from noisebank.planning.strategies.completion import Look
+from noisebank.planning.strategies.kronecker import find_strategy
 from research.benches.cell_workloads import make_workload
-from research.benches.planner import _apart
 from research.benches.reuse import (
     NO_LOOK,
     Books,
@@ -52,7 +53,7 @@ def run(quick: bool, moved: Moved) -> Found:
         moved(place + 1, 6)
     found["marginals"] = _marginals()
     moved(4, 6)
-    found["dual"] = _apart("131072", 3000)
+    found["dual"] = _timed(131_072, 3000)
     found["dual"]["asked"] = 3000
     moved(5, 6)
     found["paid_ms"] = {str(cells): _paid_ms(cells) for cells in (4096, 8192)}
@@ -76,9 +77,7 @@ def _ranges(cells: int, seeds: int, less: bool) -> Found:
             leave = less and name == "by cells"
             row.append(None if leave else answer_by_inference(work, ZCDP_BUDGET, make(), NO_LOOK, 1).answered)
             found[name].append(row)
-    looked = [
-        answer_by_inference(work, ZCDP_BUDGET, Cells(ZCDP_BUDGET, cells), FirstLookRule(), 1).answered for work in works
-    ]
+    looked = [answer_by_inference(work, ZCDP_BUDGET, Cells(ZCDP_BUDGET, cells), True, 1).answered for work in works]
     return {**found, "looked": looked}
 
 
@@ -97,11 +96,19 @@ def _marginals() -> Found:
     return found
 
 
+def _timed(cells: int, asked: int) -> Found:
+    """How many ranges over many cells are answered, and milliseconds a request."""
+    work, budget, began = make_workload("range", cells, asked), ZCDP_BUDGET, time.perf_counter()
+    run = answer_by_inference(work, budget, Cells(budget, cells), True, 1)
+    return {"answered": run.answered, "ms_a_query": round(1000 * (time.perf_counter() - began) / asked, 3)}
+
+
 def _paid_ms(cells: int) -> float:
     """Milliseconds to plan, learn and answer one paid request with a covariance of this size; the median of a few."""
     work = make_workload("range", cells, 12, 0)
-    prefix = CubeStatistic(work.axes).plan_first_look(ZCDP_BUDGET, Fraction(1, 4))
-    known = CovariancePosterior(cells, look_at(prefix, work, simulation_rng(0)))
+    strategy = find_strategy(work.axes, (True,) * len(work.axes))
+    look = Look(strategy, ZCDP_BUDGET, np.zeros((0, strategy.part_count), dtype=object), ())
+    known = LookPosterior([look_at(look, work.counts, simulation_rng(0))])
     spent = []
     for query, stddev in zip(work.queries, work.wanted, strict=True):
         began = time.perf_counter()

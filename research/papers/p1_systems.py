@@ -13,12 +13,12 @@ import numpy as np
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.intervals import normal_quantile
 from noisebank.core.units import Precision
-from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule
+from noisebank.planning.inference import CubePosterior, CubeStatistic
 from noisebank.planning.linear import Vector
-from noisebank.planning.prefix import Axis
+from noisebank.planning.strategies.axes import Axis
 from noisebank.privacy.calibration import account_epsilon, budget_precision
-from research.benches.cell_workloads import Workload, make_workload
-from research.benches.reuse import Cells, look_at
+from research.benches.cell_workloads import make_workload
+from research.benches.reuse import Cells, plan_with_looks
 from research.inference.bayes import _wish, questions
 from research.inference.laplace_system import LaplaceSystem, Reply
 from research.papers.exhibit import Found
@@ -110,20 +110,13 @@ class Planner:
     def __init__(self, asking: Asking, setting: Setting) -> None:
         self._asking, axes = asking, (Axis(len(asking.counts), True),)
         self._budget = budget_precision(Fraction(setting.budget), DELTA)
-        self._work = Workload("p1", "", axes, asking.counts, (), ())
-        self._knowledge = CubePosterior(CubeStatistic(axes), self._budget, FirstLookRule())
+        self._knowledge = CubePosterior(CubeStatistic(axes))
         self._books, self._quantile = Cells(self._budget, len(asking.counts)), normal_quantile(1 - setting.miss)
 
     def ask(self, query: Vector, within: float) -> Reply | None:
         wish, wanted = _wish(query, within)
         known = self._knowledge
-        plan = known.plan_query(wish, wanted)
-        if plan.first_look is not None:
-            if self._books.pay(plan.first_look.charges, plan.first_look.precision):
-                known.add_first_look(look_at(plan.first_look, self._work, self._asking.generator))
-            else:
-                known.decline_first_look()
-            plan = known.plan_query(wish, wanted)
+        plan = plan_with_looks(known, wish, wanted, self._books, self._asking.counts, self._asking.generator)
         if plan.fresh_precision:
             if not self._books.pay(plan.charges, plan.fresh_precision):
                 return None

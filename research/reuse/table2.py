@@ -15,9 +15,9 @@ from noisebank.ledger.protocol import AccountOpening, Claim, Role
 from noisebank.ledger.signing import Key
 from noisebank.planning.inference import CubePosterior, CubeStatistic
 from noisebank.planning.linear import range_query
-from noisebank.planning.prefix import Axis
 from noisebank.planning.pricing import NoiseTarget, compute_target
 from noisebank.planning.reuse import plan_reuse
+from noisebank.planning.strategies.axes import Axis
 
 TYPES = (1, 2, 3, 1, 2, 1, 3, 2, 2, 1, 2, 1, 3)
 SIGMAS = ("1", "3", "2", "2.5", "2", "0.5", "2", "2.5", "1.5", "0.25", "1", "0.75", "1.5")
@@ -51,7 +51,7 @@ def table2() -> Table2:
     chain = EmbeddedLedger(journal, {Role.CURATOR: curator, Role.OWNER: owner})
     account = chain.open_account(AccountOpening(Precision(10**20), bytes(32), bytes(32), 0))
     cases, reuses, cumulative, naive = [], [], [], ZERO_PRECISION
-    cells = {kind: CubePosterior(CubeStatistic((Axis(1, False),)), ZERO_PRECISION) for kind in set(TYPES)}
+    cells = {kind: CubePosterior(CubeStatistic((Axis(1, False),))) for kind in set(TYPES)}
     inferred, paid = [], ZERO_PRECISION
     numbers: dict[bytes, int] = {}
     for number, (kind, sigma) in enumerate(zip(TYPES, SIGMAS, strict=True), start=1):

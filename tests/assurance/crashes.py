@@ -37,7 +37,6 @@ from support.internals import (
     CubedEngine,
     EmbeddedLedger,
     Engine,
-    Function,
     Journal,
     Key,
     KeyReused,
@@ -56,7 +55,6 @@ from support.internals import (
     complete_reservations,
     digest_answer,
     floor_to_ladder,
-    make_first_look,
     settle,
     workload_rng,
 )
@@ -435,9 +433,8 @@ class WatchedCubes(CubedEngine):
     def statistics(self, query: Query) -> tuple[int, ...]:
         return self._seen(query, super().statistics)
 
-    def cell_totals(self, cube_index: int, function: Function, column: str) -> NDArray[np.object_]:
-        look = make_first_look(self._cubes[cube_index], (function, column))
-        return self._seen(look, lambda _: CubedEngine.cell_totals(self, cube_index, function, column))
+    def look(self, query: Query, cube_index: int) -> NDArray[np.object_]:
+        return self._seen(query, lambda query: CubedEngine.look(self, query, cube_index))
 
     def _seen(self, query: Query, look: Callable[[Query], Outcome]) -> Outcome:
         with self.fuse.around("measure"):

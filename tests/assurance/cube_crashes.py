@@ -6,7 +6,7 @@ the least-squares estimate from exactly what was sealed before it. A sample that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from assurance.crashes import PLANTED, Asked, Laboratory, Witness, room_for
-from assurance.planting import in_place_of, plant_bug, plant_part, replaces
+from assurance.planting import in_place_of, plant_part, replaces
 from assurance.report import Finding
 from noisebank import Account, Bank, Precision, Result, create_bank
 from support.internals import (
@@ -26,9 +26,7 @@ from support.internals import (
     Question,
     Reservation,
     SealedAnswer,
-    TreeMeasurement,
-    buy_first_look,
-    cube_statistic,
+    buy_look_if_affordable,
     find_cube_query,
     workload_rng,
 )
@@ -40,8 +38,6 @@ source = "people.csv"
 neighbours = "add-remove"
 row_cap = 100
 cubes = [["age"]]
-first_look = {share}
-first_look_at = "{at}"
 [budget]
 epsilon = 20
 delta = 1e-6
@@ -64,10 +60,15 @@ WORK = (
     ("wider", ages(0, 29), "9"),
     ("better", ages(0, 9), "2"),
     ("across", ages(10, 59), "3"),
+    ("wide", ages(10, 69), "3"),
+    ("middle", ages(20, 59), "3"),
+    ("upper", ages(30, 79), "3"),
+    ("narrow", ages(20, 49), "3"),
+    ("lower", ages(0, 49), "3"),
     ("median", ("SELECT MEDIAN(age) FROM people", "SELECT QUANTILE(age, 0.5) FROM people"), "5"),
     ("again", ages(0, 9), "2"),
 )
-"""FIRST, FIRST of many groups, INFER, REFINE, FIRST with a first look before it, derived, INFER."""
+"""FIRST, FIRST of many groups, INFER, REFINE, FIRST until a look is earned, derived, REPEAT."""
 
 
 def requests() -> list[Asked]:
@@ -97,9 +98,9 @@ class CubeWitness(Witness):
         if spend(made) != account.state.spent.units:
             self.blame("the books do not balance: spent is not the largest cell of what was charged")
         looks = [one for one in made if "look" in asked_of(account, one)]
-        if len({one.query for one in looks}) < len(looks) or len(made) - len(looks) != len(requests):
+        if len(looks) > REFERENCE.look_count or len(made) - len(looks) != len(requests):
             self.blame(f"{len(looks)} looks and {len(made)} reservations for {len(requests)} requests: charged twice")
-        answers = {one.id: one.answer_digest for one in made}
+        answers = {one.id: one.answer_digest for one in made if one.case is not Case.REPEAT}
         if answers != self.published or answers != self.sealed or answers.keys() != self.fresh.keys():
             self.blame("what was durable is missing from the ledger")
         for asked in requests:
@@ -129,6 +130,8 @@ def check_answers(witness: Witness, account: Account, made: tuple[Reservation, .
     """Each answer against least squares over all that was sealed up to it, in the ledger's order."""
     information, pooled = np.zeros((8, 8)), np.zeros(8)
     for one in made:
+        if one.case is Case.REPEAT:
+            continue  # its answer is the recorded one
         sealed, request = account.vault.find_answer(one.id), account.vault.find_request(one.id)
         if sealed is None or request is None or not one.cube:
             witness.blame("an answer is missing from the vault, or was asked plainly")
@@ -157,14 +160,12 @@ def measured(
     """Rows over the cells, values and variances of what a reservation has measured."""
     if not one.fresh_precision:
         return []
-    if "levels" in sealed.body:
-        axes = cube_statistic(account.policy, served.cube, served.statistic_key).axes
-        prefix, rows = TreeMeasurement(axes, one.fresh_precision), []
-        for level, shift, numbers in sealed.body["levels"]:
-            nodes = np.array([prefix.node_sums(cell, tuple(level)).ravel() for cell in np.eye(8)]).T
-            noise = 1 / float(prefix.level_precisions[tuple(level)])
-            rows += [(row, number / 2**shift, noise) for row, number in zip(nodes, numbers, strict=True)]
-        return rows
+    if "row_values" in sealed.body:
+        query = account.context.question_of(account.vault.find_request(one.id)).query
+        look = query.find_look(account.policy)
+        values = [number / 2 ** sealed.body["shift"] / float(look.noise_scale) for number in sealed.body["row_values"]]
+        noise = 1 / float(one.fresh_precision)
+        return [(row, value, noise) for row, value in zip(look.rows_over_cells(), values, strict=True)]
     found = zip(served.groups, sealed.body["measured"], strict=True)
     return [
         (
@@ -182,6 +183,7 @@ class Reference:
     """Case and cost of each request in a bank that nobody disturbs: they depend on no measured value."""
 
     known: dict[str, tuple[Case, Precision]]
+    look_count: int = 1
 
 
 REFERENCE = Reference({})
@@ -191,14 +193,14 @@ def undisturbed() -> dict[str, tuple[Case, Precision]]:
     return REFERENCE.known
 
 
-def new_bank(room: Path, at: str = "profit", share: str = "0.004") -> tuple[Path, Path]:
+def new_bank(room: Path) -> tuple[Path, Path]:
     """A bank without accounts and a policy with a cube."""
     table = room / "table"
     table.mkdir(parents=True)
     pick = workload_rng(4)
     (table / "people.csv").write_text("\n".join(["age", *(str(pick.randrange(80)) for _ in range(60))]) + "\n")
     policy = table / "people.toml"
-    policy.write_text(POLICY.format(at=at, share=share))
+    policy.write_text(POLICY)
     return create_bank(room / "bank"), policy
 
 
@@ -214,7 +216,8 @@ def bank_with_account(room: Path) -> Path:
             answer = account.ask(asked.sql(0), sigma=asked.sigma, key=asked.key)
             REFERENCE.known[asked.key] = (answer.case, answer.cost)
         looks = [one for one in account.ledger.list_reservations(account.id) if "look" in asked_of(account, one)]
-        assert len(looks) == 1, "the workload must buy a first look"
+        assert looks, "the workload must earn a look"
+        REFERENCE.look_count = len(looks)
     return folder
 
 
@@ -250,18 +253,18 @@ class _Empty:
         return ()
 
 
-@in_place_of("noisebank.account.first_looks", "buy_first_look")
-def looks_again(context: Any, cube_query: CubeQuery, first_look: TreeMeasurement, analyst: str) -> None:
-    """Buys a first look a second time, whatever is recorded."""
-    half = TreeMeasurement(first_look.axes, Precision(first_look.precision.units // 2), first_look.factor)
-    buy_first_look(context, cube_query, half, analyst)
-    with plant_bug(context.ledger, "list_records", lambda *place: ()):
-        buy_first_look(context, cube_query, first_look, analyst)
+@in_place_of("noisebank.account.pipeline", "buy_look_if_affordable")
+def looks_again(context: Any, question: Question, plan: Any, max_cost: Any, analyst: str) -> bool:
+    """Buys a look a second time."""
+    assert plan.look is not None
+    half = replace(plan.look.look, precision=Precision(plan.look.look.precision.units // 2))
+    buy_look_if_affordable(context, question, replace(plan, look=replace(plan.look, look=half)), max_cost, analyst)
+    return buy_look_if_affordable(context, question, plan, max_cost, analyst)
 
 
 BUGS: dict[str, tuple[Any, str]] = {
     "measures before it reserves": (MeasuresFirst, "data touched without"),
-    "forgets what was measured": (Forgets, "another case or cost"),
+    "forgets what was measured": (Forgets, "not the least-squares estimate"),
     "draws again for a sealed answer": (PLANTED["draws again for a sealed answer"][0], "a second sample"),
     "looks twice": (looks_again, "charged twice"),
     "shows before it publishes": (PLANTED["shows before it publishes"][0], "shown before it was published"),
@@ -277,7 +280,7 @@ def cube_crashes(share: float) -> Finding:
         room = Path(name)
         start = bank_with_account(room)
         laboratory = Laboratory(room, depth=2 if share >= 0.5 else 1, witness=CubeWitness)
-        bare, policy = new_bank(room / "opening", "opening", "0.25")
+        bare, policy = new_bank(room / "opening")
         wrong = laboratory.open_accounts(bare, policy, laboratory.depth)
         wrong += laboratory.work(start, requests(), enough).wrong
         planted = {bug: _caught(room, start, kind, words) for bug, (kind, words) in BUGS.items()}

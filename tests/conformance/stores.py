@@ -22,7 +22,7 @@ KINDS = ("csv", "parquet", "duckdb", "postgresql", "spark", "spark csv", "spark 
 NUMBERS = count()
 DUCKDB_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "integer": "INTEGER", "double": "DOUBLE", "real": "FLOAT",
                 "decimal": "DECIMAL(30, 6)", "boolean": "BOOLEAN", "date": "DATE",
-                "timestamp": "TIMESTAMP"}  # fmt: skip
+                "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ"}  # fmt: skip
 POSTGRES_TYPES = {**{kind: kind for kind in DUCKDB_TYPES}, "double": "double precision", "decimal": "numeric(30, 6)"}
 
 

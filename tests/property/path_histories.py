@@ -65,7 +65,7 @@ keys = ["north", "south"]
 [queries]
 smokers = "SELECT COUNT(*) FROM people WHERE smoker"
 """
-CUBES = ("", 'cubes = [["age", "smoker"]]', 'cubes = [["age"], ["smoker", "town"]]\nfirst_look = 0.2')
+CUBES = ("", 'cubes = [["age", "smoker"]]', 'cubes = [["age"], ["smoker", "town"]]')
 SINGLE = (
     "SELECT COUNT(*) FROM people WHERE smoker",
     "select count(*) from people p where p.smoker = true",
@@ -221,7 +221,7 @@ class History:
         size = "rows = 40" if neighbours == "replace-one" else "row_cap = 1000"
         extra = f"{size}\n{self.random.choice(CUBES)}"
         if "cubes" in extra and self.random.random() < 0.2:
-            extra += '\nfirst_look_at = "opening"'
+            extra += '\nexpect = ["marginals", "ranges"]'
         epsilon = self.random.choice(("2", "8", "30"))
         policy = self.folder / "people.toml"
         policy.write_text(POLICY.format(table=TABLE_FILE, neighbours=neighbours, extra=extra, epsilon=epsilon))

@@ -18,17 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from noisebank.account.cube_state import sum_nodes
 from noisebank.core.records import MAX_DRAWS
 from noisebank.core.units import Precision
 from noisebank.planning.draws import changed_rows, max_draws, touched_draws
-from noisebank.planning.prefix import TreeMeasurement
-from noisebank.planning.serving import COUNT_KEY, cube_statistic, make_first_look
+from noisebank.planning.serving import COUNT_KEY, cube_statistic, make_look
 from noisebank.policy.model import Column, Kind, Neighbours, Policy
 from noisebank.privacy.calibration import DELTA_MARGIN, DELTA_RANGE, DISCRETE_RATIO, EPSILON_MARGIN
 from noisebank.privacy.noise import MIN_SCALE
 from noisebank.queries.cells import policy_cubes
 from noisebank.queries.sql import parse_question
+from support.inference import whole_look
 
 mp.dps = 60
 CUT = 6
@@ -157,13 +156,13 @@ def test_neighbours_differ_in_no_more_draws_than_are_counted(
         differ = sum(a != b for a, b in zip(grouped(by, others + mine), grouped(by, others + theirs), strict=True))
         assert differ <= touched_draws(query, policy) <= max_draws(policy, query.category, False)
     for cube in policy_cubes(policy):
-        look = make_first_look(cube, COUNT_KEY)
-        prefix = TreeMeasurement(cube_statistic(policy, cube, COUNT_KEY).axes, Precision(10**18))
-        nodes = [
-            sum_nodes(prefix, cells(cube.columns, cube.shape, table)) for table in (others + mine, others + theirs)
-        ]
-        differ = sum(int((nodes[0][level] != nodes[1][level]).sum()) for level in prefix.level_precisions)
-        assert differ <= touched_draws(look, policy) <= max_draws(policy, look.category, True)
+        look = whole_look(cube_statistic(policy, cube, COUNT_KEY).axes, Precision(10**18))
+        query = make_look(cube, COUNT_KEY, look)
+        first, second = (
+            look.round_values(cells(cube.columns, cube.shape, table).reshape(-1))
+            for table in (others + mine, others + theirs)
+        )
+        assert int((first != second).sum()) <= touched_draws(query, policy) <= max_draws(policy, query.category, False)
 
 
 def grouped(by: tuple[str, ...], table: list[Row]) -> list[int]:
@@ -186,9 +185,7 @@ def test_the_count_is_reached() -> None:
     """Not only a bound: two people in different corners of a cube touch every draw that is counted."""
     policy = policy_of(Neighbours.REPLACE_ONE, 1)
     cube = next(cube for cube in policy_cubes(policy) if len(cube.columns) == 2)
-    prefix = TreeMeasurement(cube_statistic(policy, cube, COUNT_KEY).axes, Precision(10**18))
-    first, second = (sum_nodes(prefix, cells(cube.columns, cube.shape, [row])) for row in ((0, 0), (5, 3)))
-    differ = sum(int((first[level] != second[level]).sum()) for level in prefix.level_precisions)
-    whole = 1  # the node of everybody does not change when one row replaces another
-    assert differ == touched_draws(make_first_look(cube, COUNT_KEY), policy) - whole > 1
+    look = whole_look(cube_statistic(policy, cube, COUNT_KEY).axes, Precision(10**18))
+    first, second = (look.round_values(cells(cube.columns, cube.shape, [row]).reshape(-1)) for row in ((0, 0), (5, 3)))
+    assert int((first != second).sum()) == touched_draws(make_look(cube, COUNT_KEY, look), policy) == cube.cell_count
     assert changed_rows(policy) == 2

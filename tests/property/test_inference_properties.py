@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -14,21 +14,19 @@ from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.encoding import merge_runs
 from noisebank.planning import inference
-from noisebank.planning.inference import CubePosterior, CubeStatistic, FirstLookRule, FirstLookTiming
+from noisebank.planning.inference import CubePosterior, CubeStatistic
 from noisebank.planning.linear import (
     LinearQuery,
     make_linear_query,
     merge_charges,
     query_from_weights,
     range_query,
-    replace_factor,
 )
-from noisebank.planning.prefix import Axis
+from noisebank.planning.losses import PairLosses, plain_share
+from noisebank.planning.strategies.axes import Axis
+from noisebank.planning.strategies.completion import Look
 from research.reuse.table2 import SIGMAS, TYPES
-from support.inference import Exact, noisy_look, random_query
-
-BUDGET = Precision(56 * 10**15)
-NEVER = FirstLookRule(FirstLookTiming.NEVER)
+from support.inference import Exact, noisy_look, random_query, whole_look
 
 
 def charged(charges: tuple[CellRun, ...], fresh: Precision, cells: int) -> np.ndarray:
@@ -42,26 +40,29 @@ def charged(charges: tuple[CellRun, ...], fresh: Precision, cells: int) -> np.nd
 class Desk:
     """An account with an unlimited budget: buys what the planner says, and adds up the cells."""
 
-    def __init__(self, axes: tuple[Axis, ...], rule: FirstLookRule, seed: int = 0) -> None:
+    def __init__(self, axes: tuple[Axis, ...], looks: bool, seed: int = 0) -> None:
         self.generator = np.random.default_rng(seed)
-        self.knowledge = CubePosterior(CubeStatistic(axes), BUDGET, rule)
+        self.knowledge = CubePosterior(CubeStatistic(axes), looks)
         self.size = int(np.prod([axis.size for axis in axes]))
         self.cells = self.generator.poisson(100, self.size).astype(float)
         self.spent = np.zeros(self.size, dtype=object)
-        self.bought = ZERO_PRECISION
+        self.looked = np.zeros(self.size, dtype=object)
 
     def ask(self, query: LinearQuery, wanted: Precision) -> inference.InferencePlan:
         plan = self.knowledge.plan_query(query, wanted)
-        if plan.first_look is not None:
-            self.bought = plan.first_look.precision
-            self.knowledge.add_first_look(noisy_look(plan.first_look, self.cells, self.generator))
+        if plan.look is not None:
+            self.buy(plan.look.look, plan.look.runs)
             plan = self.knowledge.plan_query(query, wanted)
-            assert plan.first_look is None
         if plan.fresh_precision:
             noise = float(self.generator.standard_normal()) * query.max_weight / float(plan.fresh_precision) ** 0.5
             self.knowledge.add_measurement(plan, query.dot(self.cells) + noise)
             self.spent = self.spent + charged(plan.charges, plan.fresh_precision, self.size)
+        self.knowledge.note_asked([(query, wanted)])
         return plan
+
+    def buy(self, look: Look, runs: tuple[CellRun, ...]) -> None:
+        self.knowledge.add_look(noisy_look(look, self.cells, self.generator), runs)
+        self.looked = self.looked + charged(runs, look.precision, self.size)
 
 
 def per_type(asked: list[tuple[LinearQuery, Precision]], size: int) -> np.ndarray:
@@ -89,18 +90,15 @@ def workload(seed: int, count: int, distinct: int, shape: tuple[int, ...]) -> li
 
 
 @settings(max_examples=60, deadline=None)
-@given(given_workload=workloads, when=st.sampled_from(FirstLookTiming), share=st.sampled_from([1, 4, 20]))
-def test_never_more_is_spent_than_by_plain_reuse_and_the_first_look(given_workload, when, share) -> None:
+@given(given_workload=workloads, looks=st.booleans())
+def test_never_more_is_spent_than_by_plain_reuse_and_never_twice_with_looks(given_workload, looks) -> None:
     asked = workload(*given_workload)
-    axes = tuple(Axis(size, size > 4) for size in given_workload[3])
-    rule = FirstLookRule(when, Fraction(1, share))
-    desk = Desk(axes, rule)
-    for query, wanted in asked:
+    desk = Desk(tuple(Axis(size, size > 4) for size in given_workload[3]), looks)
+    for place, (query, wanted) in enumerate(asked, 1):
         desk.ask(query, wanted)
-    plain = per_type(asked, desk.size)
-    assert all(desk.spent <= plain)
-    if when is FirstLookTiming.PROFIT:  # however little it helps in the end
-        assert (max(desk.spent) + desk.bought.units) <= (1 + 1 / rule.patience) * max(plain) + 1
+        plain = per_type(asked[:place], desk.size)
+        assert all(desk.spent <= plain)
+        assert max(desk.spent + desk.looked) <= 2 * max(plain) + 100
 
 
 @settings(max_examples=40, deadline=None)
@@ -109,7 +107,7 @@ def test_on_repeats_of_unrelated_queries_it_is_plain_reuse_to_the_last_unit(seed
     generator = np.random.default_rng(seed)
     pool = [range_query(12, low, high) for low, high in pairwise((0, 1, 4, 6, 12))]
     asked = [(pool[generator.integers(4)], Precision(int(10 ** generator.uniform(13, 16)))) for _ in range(count)]
-    desk = Desk((Axis(12, True),), NEVER)
+    desk = Desk((Axis(12, True),), False)
     best: dict[LinearQuery, Precision] = {}
     for query, wanted in asked:
         plan = desk.ask(query, wanted)
@@ -121,7 +119,7 @@ def test_on_repeats_of_unrelated_queries_it_is_plain_reuse_to_the_last_unit(seed
 
 
 def test_table_2_of_the_reuse_paper_comes_out_of_inference() -> None:
-    desk = Desk((Axis(3, False),), NEVER)
+    desk = Desk((Axis(3, False),), False)
     total, cumulative = ZERO_PRECISION, []
     for kind, sigma in zip(TYPES, SIGMAS, strict=True):
         plan = desk.ask(range_query(3, kind - 1, kind), Precision.floor(1 / Fraction(sigma) ** 2))
@@ -138,12 +136,13 @@ def test_the_wanted_accuracy_is_reached_for_hardly_more_than_the_least(given_wor
     seed, count, distinct, shape = given_workload
     asked = workload(seed, min(count, 25), distinct, shape)
     axes = tuple(Axis(size, False) for size in shape)
-    desk = Desk(axes, FirstLookRule(FirstLookTiming.OPENING, Fraction(1, 20)))
+    desk = Desk(axes, False)
     exact = Exact(shape)
+    look = whole_look(axes, Precision(10**15))
+    desk.buy(look, (CellRun(0, desk.size, 1),))
+    exact.add_look(look)
     for query, wanted in asked:
         plan = desk.ask(query, wanted)
-        if desk.knowledge.first_look is not None and not exact.information[0, 0]:
-            exact.add_look(desk.knowledge.first_look.measurement)
         known = query.max_weight**2 / exact.variance(query)
         assert float(plan.known_precision) <= known * (1 + 1e-12)
         assert float(plan.fresh_precision) <= max(float(wanted) - known * (1 - 2e-9), 1e-6 * float(wanted)) + 1e-17
@@ -155,32 +154,32 @@ def test_the_wanted_accuracy_is_reached_for_hardly_more_than_the_least(given_wor
 
 
 def test_no_measured_value_changes_a_price() -> None:
-    desks = [Desk((Axis(16, True),), FirstLookRule(), seed) for seed in (1, 2)]
+    desks = [Desk((Axis(16, True),), True, seed) for seed in (1, 2)]
     for query, wanted in workload(3, 60, 12, (16,)):
         first, second = (desk.ask(query, wanted) for desk in desks)
         assert first == second
 
 
 def test_knowledge_is_rebuilt_from_records() -> None:
-    desk = Desk((Axis(16, True),), FirstLookRule())
+    desk = Desk((Axis(16, True),), True)
     reached = []
     for query, wanted in workload(7, 80, 30, (16,)):
         plan = desk.ask(query, wanted)
         if plan.fresh_precision:
             reached.append(plan.reached_precision)
-    assert desk.knowledge.first_look is not None
-    again = CubePosterior(CubeStatistic((Axis(16, True),)), BUDGET)
+    assert desk.knowledge.looks
+    again = CubePosterior(CubeStatistic((Axis(16, True),)))
     for measured, known in zip(desk.knowledge.measurements, reached, strict=True):
         again.restore_measurement(measured, known)
-    again.add_first_look(desk.knowledge.first_look)
+    for look in desk.knowledge.looks:
+        again.add_look(look, (CellRun(0, 16, 1),))
     for query, wanted in workload(8, 30, 20, (16,)):
-        first, second = desk.knowledge.plan_query(query, wanted), again.plan_query(query, wanted)
-        assert first.fresh_precision.units == pytest.approx(second.fresh_precision.units, rel=1e-6, abs=1e6)
-        assert first.claimed_precision - first.fresh_precision == second.claimed_precision - second.fresh_precision
+        first, second = desk.knowledge.required_precision(query, wanted), again.required_precision(query, wanted)
+        assert first[1].units == pytest.approx(second[1].units, rel=1e-6, abs=1e6)
 
 
 def test_a_repeat_stays_free_whatever_is_learned_in_between() -> None:
-    desk = Desk((Axis(16, True),), FirstLookRule())
+    desk = Desk((Axis(16, True),), True)
     asked = workload(5, 40, 12, (16,))
     for place, (query, wanted) in enumerate(asked):
         desk.ask(query, wanted)
@@ -188,23 +187,21 @@ def test_a_repeat_stays_free_whatever_is_learned_in_between() -> None:
             assert not desk.knowledge.plan_query(earlier, reached).fresh_precision
 
 
-def test_a_first_look_is_bought_for_ranges_and_not_for_few_queries() -> None:
+def test_a_look_is_bought_for_ranges_and_not_for_few_queries() -> None:
     generator = np.random.default_rng(6)
-    wanted = Precision(4 * 10**14)  # a standard deviation of 50
-    few, many = Desk((Axis(64, True),), FirstLookRule()), Desk((Axis(64, True),), FirstLookRule())
+    wanted = Precision(4 * 10**14)
+    few, many = Desk((Axis(64, True),), True), Desk((Axis(64, True),), True)
     pool = [random_query(generator, 64, 0) for _ in range(5)]
     for _ in range(300):
         few.ask(pool[generator.integers(5)], wanted)
         many.ask(random_query(generator, 64, 0), wanted)
-    assert few.bought == ZERO_PRECISION and few.knowledge.first_look is None
-    assert many.bought == Precision(BUDGET.units // 4)
-    free = [not many.ask(random_query(generator, 64, 0), wanted).fresh_precision for _ in range(100)]
-    assert sum(free) > 90
+    assert not few.knowledge.looks and len(many.knowledge.looks) == 1
+    assert all(not many.ask(random_query(generator, 64, 0), wanted).fresh_precision for _ in range(100))
 
 
 def test_a_large_cube_infers_before_its_first_look_and_takes_it_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inference, "MAX_DENSE_CELLS", 8)
-    desk = Desk((Axis(16, True),), NEVER)
+    desk = Desk((Axis(16, True),), False)
     query, wanted = range_query(16, 2, 9), Precision(10**15)
     assert desk.ask(query, wanted).fresh_precision == wanted
     assert not desk.ask(query, wanted).fresh_precision
@@ -216,8 +213,7 @@ def test_a_large_cube_infers_before_its_first_look_and_takes_it_in(monkeypatch: 
     whole = desk.ask(range_query(16, 2, 12), Precision(10**14))
     assert not whole.fresh_precision  # the sum of the two
     assert desk.knowledge.estimate_planned(whole).variance == pytest.approx(1 / 3e-3 + 1 / 1e-3)
-    first = CubeStatistic((Axis(16, True),)).plan_first_look(BUDGET, Fraction(1, 4))
-    desk.knowledge.add_first_look(noisy_look(first, desk.cells, desk.generator))
+    desk.buy(whole_look((Axis(16, True),), Precision(10**15)), (CellRun(0, 16, 1),))
     again = desk.knowledge.estimate_planned(better)
     assert again.variance < answer.variance  # what was paid before counts on
     assert desk.knowledge.known_precision(query).units > 3 * 10**15 * 0.999
@@ -226,7 +222,7 @@ def test_a_large_cube_infers_before_its_first_look_and_takes_it_in(monkeypatch: 
 def test_a_large_cube_with_too_many_pieces_reuses_plainly_and_never_promises_more(monkeypatch) -> None:
     monkeypatch.setattr(inference, "MAX_DENSE_CELLS", 4)
     generator = np.random.default_rng(8)
-    desk = Desk((Axis(32, True),), NEVER)
+    desk = Desk((Axis(32, True),), False)
     for _ in range(60):
         query = random_query(generator, 32, int(generator.integers(0, 2)))
         wanted = Precision(int(10 ** generator.uniform(14, 16)))
@@ -234,14 +230,13 @@ def test_a_large_cube_with_too_many_pieces_reuses_plainly_and_never_promises_mor
         answer = desk.knowledge.estimate_planned(plan)
         assert answer.variance <= query.max_weight**2 / float(wanted) * (1 + 1e-6)
         assert not desk.knowledge.plan_query(query, wanted).fresh_precision
-    first = CubeStatistic((Axis(32, True),)).plan_first_look(BUDGET, Fraction(1, 4))
-    desk.knowledge.add_first_look(noisy_look(first, desk.cells, desk.generator))
+    desk.buy(whole_look((Axis(32, True),), Precision(10**15)), (CellRun(0, 32, 1),))
     assert not desk.knowledge._left_out
 
 
 def test_running_sums_bound_what_is_reused_plainly() -> None:
     """A part that the posterior does not hold is added with all of its standard deviation."""
-    desk = Desk((Axis(2, False),), NEVER)
+    desk = Desk((Axis(2, False),), False)
     whole = range_query(2, 0, 2)
     near = query_from_weights([2**30 + 1, 2**30])[0]
     desk.ask(whole, Precision(10**18))
@@ -253,7 +248,7 @@ def test_running_sums_bound_what_is_reused_plainly() -> None:
 
 
 def test_a_query_too_near_to_others_is_reused_plainly() -> None:
-    desk = Desk((Axis(2, False),), NEVER)
+    desk = Desk((Axis(2, False),), False)
     desk.ask(range_query(2, 0, 2), Precision(10**15))
     near = query_from_weights([2**30 + 1, 2**30])[0]
     for wanted, fresh in ((10**15, 10**15), (10**15, 0), (4 * 10**15, 3 * 10**15)):
@@ -280,18 +275,16 @@ def test_charges_cover_every_neighbour(rows, precisions, sign) -> None:
     for cell in range(5):
         assert matrix[cell, cell] <= added[cell] / 1e18 * (1 + 1e-12)
         assert added[cell] / 1e18 <= matrix[cell, cell] * (1 + 1e-9) + sum(precisions) * 2.0**-32 / 1e18 + 1e-17
-    values = (0.0, 0.5, 1.0) if sign else (-1.0, 0.0, 1.0)
-    replaced = sum(
-        charged(query.cell_charges(replace_factor(query, one_sign=sign)), p, 5)
-        for query, p in zip(queries, fresh, strict=True)
-    )
+    values = (Fraction(0), Fraction(1)) if sign else (Fraction(-1), Fraction(1))
+    pairs = PairLosses(5, values)
+    replaced = sum(pairs.of_query(query, p) for query, p in zip(queries, fresh, strict=True)).max()
+    alone = sum(float(p) * float(plain_share([query], values)) for query, p in zip(queries, fresh, strict=True))
+    assert replaced <= alone * (1 + 1e-12)
     unit = np.eye(5)
-    for left in range(5):
-        for entered in range(5):
-            for a in values:
-                for b in values:
-                    change = b * unit[entered] - a * unit[left]
-                    assert change @ matrix @ change <= max(replaced) / 1e18 * (1 + 1e-12)
+    for left, entered in product(range(5), repeat=2):
+        for a, b in product((float(values[0]), 0.5, 1.0), repeat=2):
+            change = b * unit[entered] - a * unit[left]
+            assert change @ matrix @ change <= replaced * (1 + 1e-12)
 
 
 @settings(max_examples=100, deadline=None)
@@ -318,7 +311,7 @@ def test_canonical_queries() -> None:
         and tax.cell_charges() == (CellRun(0, 3, WHOLE_WEIGHT), CellRun(3, 6, WHOLE_WEIGHT // 4))
     )
     signed = query_from_weights([1, -1, 1])[0]
-    assert signed.cell_charges() == (CellRun(0, 3, WHOLE_WEIGHT),) and replace_factor(signed) == 4
+    assert signed.cell_charges() == (CellRun(0, 3, WHOLE_WEIGHT),)
     for bad in ((), (CellRun(0, 0, 1),), (CellRun(3, 5, 0),), (CellRun(2, 10, 1),), (CellRun(0, 1, 2**31 + 1),)):
         with pytest.raises(ValueError):
             LinearQuery(9, bad)
@@ -327,7 +320,7 @@ def test_canonical_queries() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    desk = Desk((Axis(4, False),), NEVER)
+    desk = Desk((Axis(4, False),), False)
     query = range_query(4, 0, 1)
     with pytest.raises(ValueError, match="some precision"):
         desk.knowledge.plan_query(query, ZERO_PRECISION)

@@ -1,4 +1,4 @@
-"""Random histories come out as they did on the path before the batch: see `path_histories` and ADR 26."""
+"""Random histories come out as they did when they were recorded: see `path_histories` and ADR 26."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from property.path_histories import play_history, to_line
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("path_histories.jsonl").read_text().splitlines()]
-"""Played on the last commit with the old path (3214751)."""
+"""Recorded anew when looks became strategies (ADR 31): prices in cubes, and parts of averages, are others since then."""
 
 
 @pytest.mark.parametrize("recorded", RECORDED[:12], ids=lambda recorded: str(recorded["seed"]))

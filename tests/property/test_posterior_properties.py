@@ -1,9 +1,9 @@
-"""Both forms of the posterior against exact solutions: one suite for the covariance and for the dual form."""
+"""The posteriors against exact solutions: after looks, and without any."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite, prod
+from math import isfinite
 
 import numpy as np
 import pytest
@@ -13,16 +13,12 @@ from hypothesis import strategies as st
 
 from noisebank.core.units import MAX_PRECISION, MIN_PRECISION, Precision
 from noisebank.planning.coarse import PiecewisePosterior
-from noisebank.planning.dual import FirstLookPosterior
 from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
+from noisebank.planning.looked import LookPosterior, MeasuredLook
 from noisebank.planning.posterior import CovariancePosterior, Posterior
-from noisebank.planning.prefix import TreeEstimate, TreeMeasurement
-from support.inference import AXES, Exact, noisy_look, random_query
+from support.inference import AXES, Exact, noisy_look, random_query, whole_look
 
-FORMS: dict[str, Callable[[TreeEstimate], Posterior]] = {
-    "covariance": lambda look: CovariancePosterior(look.measurement.cell_count, look),
-    "dual": FirstLookPosterior,
-}
+FORMS: dict[str, Callable[[MeasuredLook], Posterior]] = {"looked": lambda look: LookPosterior([look])}
 UNSEEN: dict[str, Callable[[int], CovariancePosterior | PiecewisePosterior]] = {
     "covariance": CovariancePosterior,
     "coarse": lambda cells: PiecewisePosterior(cells, cells),
@@ -47,12 +43,12 @@ def variance(posterior: Posterior, query: LinearQuery) -> float:
 @all_axes
 def test_agrees_with_an_exact_solution(axes, form) -> None:
     generator = np.random.default_rng(1)
-    prefix = TreeMeasurement(axes, Precision(10**16))
-    cells = generator.poisson(100, prefix.cell_count).astype(float)
-    posterior, exact = form(noisy_look(prefix, cells, generator)), Exact(prefix.shape)
-    exact.add_look(prefix)
+    look = whole_look(axes, Precision(10**16))
+    cells = generator.poisson(100, look.strategy.cell_count).astype(float)
+    posterior, exact = form(noisy_look(look, cells, generator)), Exact(look.strategy.shape)
+    exact.add_look(look)
     for step in range(60):
-        query = random_query(generator, prefix.cell_count, step % 3)
+        query = random_query(generator, look.strategy.cell_count, step % 3)
         if step % 6 == 0:
             assert variance(posterior, query) == pytest.approx(exact.variance(query), rel=1e-11)
         precision = Precision(int(10 ** generator.uniform(14, 18)))
@@ -65,13 +61,13 @@ def test_agrees_with_an_exact_solution(axes, form) -> None:
 def test_after_10_000_queries_it_agrees_with_an_exact_solution_to_1e_9(form) -> None:
     """Wanted standard deviations fall over time, so that measurements go on to be paid for."""
     generator = np.random.default_rng(2)
-    prefix = TreeMeasurement(AXES["tree"], Precision(10**15))
-    cells = generator.poisson(1000, prefix.cell_count).astype(float)
-    posterior, exact = form(noisy_look(prefix, cells, generator)), Exact(prefix.shape)
-    exact.add_look(prefix)
+    look = whole_look(AXES["tree"], Precision(10**15))
+    cells = generator.poisson(1000, look.strategy.cell_count).astype(float)
+    posterior, exact = form(noisy_look(look, cells, generator)), Exact(look.strategy.shape)
+    exact.add_look(look)
     paid = 0
     for step in range(10_000):
-        query = random_query(generator, prefix.cell_count, step % 3)
+        query = random_query(generator, look.strategy.cell_count, step % 3)
         wanted = (query.max_weight * generator.uniform(20, 200) * 0.9998**step) ** 2
         known = variance(posterior, query)
         if known > wanted:
@@ -81,7 +77,7 @@ def test_after_10_000_queries_it_agrees_with_an_exact_solution_to_1e_9(form) -> 
             paid += 1
     assert paid > 300
     for step in range(30):
-        query = random_query(generator, prefix.cell_count, step % 3)
+        query = random_query(generator, look.strategy.cell_count, step % 3)
         assert variance(posterior, query) == pytest.approx(exact.variance(query), rel=1e-9)
 
 
@@ -115,14 +111,14 @@ def test_10_000_measurements_without_a_first_look_agree_to_1e_9() -> None:
 def test_variances_are_positive_and_never_grow(form, seed, steps, price) -> None:
     """Whatever is observed, at any precision that the bank knows, many times over; no variance is clamped."""
     generator = np.random.default_rng(seed)
-    prefix = TreeMeasurement(AXES["ragged tree"], Precision(price))
-    cells = generator.poisson(5, prefix.cell_count).astype(float)
-    posterior = form(noisy_look(prefix, cells, generator))
-    probe = random_query(generator, prefix.cell_count, 2)
+    look = whole_look(AXES["ragged tree"], Precision(price))
+    cells = generator.poisson(5, look.strategy.cell_count).astype(float)
+    posterior = form(noisy_look(look, cells, generator))
+    probe = random_query(generator, look.strategy.cell_count, 2)
     before = variance(posterior, probe)
     query = probe
     for kind, units, again in steps:
-        query = query if again else random_query(generator, prefix.cell_count, kind)
+        query = query if again else random_query(generator, look.strategy.cell_count, kind)
         precision = Precision(units)
         posterior.observe(query, measure(query, cells, precision, generator), precision)
         now = variance(posterior, probe)
@@ -157,41 +153,25 @@ def test_exactly_the_span_of_the_measured_is_known(unseen, seed, count, size, ki
 @all_axes
 def test_without_noise_the_estimate_is_the_truth_and_parts_add_up(axes, form) -> None:
     generator = np.random.default_rng(4)
-    prefix = TreeMeasurement(axes, Precision(10**17))
-    cells = generator.poisson(100, prefix.cell_count).astype(float)
-    posterior = form(
-        prefix.estimate_cells({level: prefix.node_sums(cells, level) for level in prefix.level_precisions})
-    )
-    noisy = form(noisy_look(prefix, cells, generator))
+    look = whole_look(axes, Precision(10**17))
+    cells = generator.poisson(100, look.strategy.cell_count).astype(float)
+    posterior = form(noisy_look(look, cells, generator, noise=False))
+    noisy = form(noisy_look(look, cells, generator))
     for step in range(40):
-        query = random_query(generator, prefix.cell_count, step % 3)
+        query = random_query(generator, look.strategy.cell_count, step % 3)
         found = posterior.infer(query)
         assert found is not None and found.value == pytest.approx(query.dot(cells), abs=1e-7)
         posterior.observe(query, query.dot(cells), Precision(10**17))
         noisy.observe(query, measure(query, cells, Precision(10**17), generator), Precision(10**17))
-    middle = prefix.cell_count // 3
+    middle = look.strategy.cell_count // 3
     if not middle:
         return
-    parts = [noisy.infer(range_query(prefix.cell_count, *ends)) for ends in ((0, middle), (middle, prefix.cell_count))]
-    whole = noisy.infer(range_query(prefix.cell_count, 0, prefix.cell_count))
+    parts = [
+        noisy.infer(range_query(look.strategy.cell_count, *ends))
+        for ends in ((0, middle), (middle, look.strategy.cell_count))
+    ]
+    whole = noisy.infer(range_query(look.strategy.cell_count, 0, look.strategy.cell_count))
     assert sum(part.value for part in parts if part) == pytest.approx(whole.value if whole else 0, abs=1e-7)
-
-
-def test_both_forms_say_the_same() -> None:
-    generator = np.random.default_rng(5)
-    prefix = TreeMeasurement(AXES["two axes"], Precision(10**16))
-    cells = generator.poisson(100, prod(prefix.shape)).astype(float)
-    look = noisy_look(prefix, cells, generator)
-    forms = [form(look) for form in FORMS.values()]
-    for step in range(200):
-        query = random_query(generator, prefix.cell_count, step % 3)
-        first, second = (form.infer(query) for form in forms)
-        assert first is not None and second is not None
-        assert first.variance == pytest.approx(second.variance, rel=1e-10)
-        assert first.value == pytest.approx(second.value, abs=1e-6)
-        precision = Precision(int(10 ** generator.uniform(15, 18)))
-        value = measure(query, cells, precision, generator)
-        assert all(form.observe(query, value, precision) for form in forms)
 
 
 def test_a_query_that_is_nearly_but_not_quite_known_is_unknown_and_not_learned_from() -> None:
@@ -240,14 +220,14 @@ def test_pieces_have_a_limit_and_what_is_beyond_is_not_learned() -> None:
     assert between is not None and between.variance == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("form", ["covariance", "dual", "unseen", "coarse"])
+@pytest.mark.parametrize("form", ["looked", "unseen", "coarse"])
 def test_errors_add_up_to_variances(form: str) -> None:
     """Running sums by adding errors are those of the summed query, whatever was observed."""
     generator = np.random.default_rng(7)
-    prefix = TreeMeasurement(AXES["tree"], Precision(10**15))
-    cells = generator.poisson(100, prefix.cell_count).astype(float)
-    look = noisy_look(prefix, cells, generator)
-    posterior: Posterior = FORMS[form](look) if form in FORMS else UNSEEN[form.replace("unseen", "covariance")](32)
+    look = whole_look(AXES["tree"], Precision(10**15))
+    cells = generator.poisson(100, look.strategy.cell_count).astype(float)
+    measured = noisy_look(look, cells, generator)
+    posterior: Posterior = FORMS[form](measured) if form in FORMS else UNSEEN[form.replace("unseen", "covariance")](32)
     asked = [random_query(generator, 32, step % 3) for step in range(50)]
     for query in [*asked, *(range_query(32, place, place + 1) for place in range(32))]:
         precision = Precision(int(10 ** generator.uniform(14, 17)))

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from noisebank.planning import inference
 from research.__main__ import main
 from research.benches.cell_workloads import make_workload
-from research.benches.planner import time_case
+from research.benches.planner import answer_ranges, price_pool, price_ranges
 from research.benches.reuse import Cells, OneSum, answer_plainly, bench_reuse
 from research.inference.bayes import LARGE, ZCDP_BUDGET, example, gaussian, section
 from research.inference.laplace_system import LaplaceSystem
@@ -86,11 +85,17 @@ def test_the_papers_system_infers_and_keeps_its_budget() -> None:
     assert system.ask(np.eye(8)[0], 0.001) is None
 
 
-def test_the_planner_is_timed_in_both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "MAX_DENSE_CELLS", inference.MAX_DENSE_CELLS)  # put back afterwards
-    for name in ("1024", "131072"):
-        found = time_case(name, 60)
-        assert found["free_ms"] > 0 and found["paid_ms"] > 0 and found["answered"] == 60
+def test_the_planner_answers_a_pool_for_hardly_more_than_the_optimum() -> None:
+    found = price_pool((2, 3, 5), 2)
+    assert found["questions"] == 651 and abs(found["optimum"] - 6.17) < 0.01
+    assert found["online"] < 1.6 and found["online_64"] < 1.45 and found["expected"] < 1.001
+
+
+def test_ranges_and_prefixes_are_near_their_bounds() -> None:
+    ranges, prefixes = price_ranges(1024, prefixes=False), price_ranges(1024, prefixes=True)
+    assert ranges["bound"] < ranges["mean"] < 14.2 < ranges["Hb"] < ranges["H2"]
+    assert prefixes["bound"] < prefixes["mean"] < 9.3 < prefixes["Hb"]
+    assert answer_ranges(1024, 400) == 400
 
 
 def test_commands() -> None:

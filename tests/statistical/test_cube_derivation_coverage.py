@@ -22,18 +22,19 @@ from support.internals import (
     ZERO_PRECISION,
     Answer,
     Axis,
+    CellRun,
     CubePosterior,
     CubeStatistic,
-    FirstLookRule,
-    FirstLookTiming,
     Group,
     GroupedAnswer,
     Inference,
     InferencePlan,
     LinearEstimate,
     LinearQuery,
+    Look,
+    MeasuredLook,
     QueryMeasurement,
-    TreeMeasurement,
+    find_strategy,
     query_from_weights,
     range_query,
     ratio_interval,
@@ -87,22 +88,20 @@ DESIGNS = {"apart": apart, "ladder": ladder, "together": together, "opposed": op
 def learned(design: str, values: Sequence[float]) -> CubePosterior:
     """After all measurements of the design came out like this; `mixed` begins with a first look."""
     knowledge, rest = (
-        CubePosterior(CubeStatistic((Axis(BINS, True),)), FINE, FirstLookRule(FirstLookTiming.NEVER)),
+        CubePosterior(CubeStatistic((Axis(BINS, True),)), False),
         list(values),
     )
     if design == "mixed":
-        prefix, looked = first_look(), {}
-        for level in prefix.level_precisions:
-            shape = prefix.node_sums(np.zeros(BINS), level).shape
-            looked[level] = np.array([rest.pop(0) for _ in range(int(np.prod(shape)))]).reshape(shape)
-        knowledge.add_first_look(prefix.estimate_cells(looked))
+        rows = [rest.pop(0) for _ in range(BINS)]
+        knowledge.add_look(MeasuredLook(first_look(), np.array(rows)), (CellRun(0, BINS),))
     for (query, precision), value in zip(DESIGNS[design](), rest, strict=True):
         knowledge.restore_measurement(QueryMeasurement(query, value, precision), precision)
     return knowledge
 
 
-def first_look() -> TreeMeasurement:
-    return CubeStatistic((Axis(BINS, True),)).plan_first_look(Precision(4 * ROUGH.units), Fraction(1, 2))
+def first_look() -> Look:
+    strategy = find_strategy((Axis(BINS, True),), (True,))
+    return Look(strategy, ROUGH, np.zeros((0, BINS), dtype=object), ())
 
 
 def bins_of(knowledge: CubePosterior) -> list[LinearEstimate]:
@@ -139,11 +138,9 @@ class Bench:
 def bench(design: str) -> Bench:
     rows, noise = [], []
     if design == "mixed":
-        prefix = first_look()
-        for level, precision in prefix.level_precisions.items():
-            looked = np.array([prefix.node_sums(one, level).ravel() for one in np.eye(BINS)]).T
-            rows.extend(looked)
-            noise.extend([1 / sqrt(float(precision))] * len(looked))
+        look = first_look()
+        rows.extend(look.rows_over_cells())
+        noise.extend([1 / sqrt(float(look.precision))] * BINS)
     for query, precision in DESIGNS[design]():
         rows.append(query.dense_weights)
         noise.append(query.max_weight / sqrt(float(precision)))
@@ -248,7 +245,7 @@ def frequency(top: float, rest: float, shared: bool, runs: int = 600) -> int:
     both, first = query_from_weights([2, 1])[0], range_query(2, 0, 1)
     whole = range_query(2, 0, 2)
     for _ in range(runs):
-        knowledge = CubePosterior(CubeStatistic((Axis(2, False),)), FINE, FirstLookRule(FirstLookTiming.NEVER))
+        knowledge = CubePosterior(CubeStatistic((Axis(2, False),)), False)
         for query, precision in ((first, ROUGH), (both, Precision(4 * 10**20))):
             value = query.dot(bins) + noise.standard_normal() * query.max_weight / sqrt(float(precision))
             knowledge.restore_measurement(QueryMeasurement(query, value, precision), precision)

@@ -13,38 +13,34 @@ from research.benches.cell_workloads import make_workload
 from research.benches.reuse import (
     Cells,
     answer_by_inference,
-    look_at,
+    plan_with_looks,
     wanted_precision,
 )
 from support.internals import (
     Axis,
     CubePosterior,
     CubeStatistic,
-    FirstLookRule,
-    FirstLookTiming,
     budget_precision,
     range_query,
 )
 
 RUNS = 400
-RULE = FirstLookRule(budget_share=Fraction(1, 50))  # bought after a few questions
 
 
-@pytest.mark.parametrize("most_dense", [4096, 8], ids=["covariance", "dual"])
-def test_each_query_is_covered_as_promised(monkeypatch: pytest.MonkeyPatch, most_dense: int) -> None:
+@pytest.mark.parametrize(("most_dense", "expected"), [(4096, False), (8, False), (4096, True)])
+def test_each_query_is_covered_as_promised(monkeypatch: pytest.MonkeyPatch, most_dense: int, expected: bool) -> None:
     monkeypatch.setattr(inference, "MAX_DENSE_CELLS", most_dense)
     work = make_workload("range", 16, 12, 3)
     budget = budget_precision(Fraction(1), Fraction(1, 10**6))
     errors = []
     for seed in range(RUNS):
         generator = np.random.default_rng(seed)
-        knowledge = CubePosterior(CubeStatistic(work.axes), budget, RULE)
+        knowledge = CubePosterior(CubeStatistic(work.axes), expected=(True,) if expected else ())
+        books = Cells(budget, work.cells)
         row = []
         for query, stddev in zip(work.queries, work.wanted, strict=True):
-            plan = knowledge.plan_query(query, wanted_precision(query, stddev))
-            if plan.first_look is not None:
-                knowledge.add_first_look(look_at(plan.first_look, work, generator))
-                plan = knowledge.plan_query(query, wanted_precision(query, stddev))
+            wanted = wanted_precision(query, stddev)
+            plan = plan_with_looks(knowledge, query, wanted, books, work.counts, generator)
             truth = query.dot(work.counts)
             if plan.fresh_precision:
                 knowledge.add_measurement(
@@ -67,7 +63,7 @@ def test_errors_of_a_whole_run_are_within_what_was_promised() -> None:
     found = []
     for seed in range(8):
         work = make_workload("range", 64, 600, seed)
-        run = answer_by_inference(work, budget, Cells(budget, work.cells), FirstLookRule(), seed)
+        run = answer_by_inference(work, budget, Cells(budget, work.cells), True, seed)
         assert run.answered == 600
         found.append(np.mean(np.square(run.promised)))
     assert np.sqrt(np.mean(found)) <= 1.0
@@ -82,9 +78,7 @@ def test_why_relative_requests_are_plain() -> None:
     query, coarse = range_query(2, 0, 1), Precision(10**15)
     in_cube = plainly = 0
     for _ in range(runs):
-        knowledge = CubePosterior(
-            CubeStatistic((Axis(2, False),)), Precision(10**20), FirstLookRule(FirstLookTiming.NEVER)
-        )
+        knowledge = CubePosterior(CubeStatistic((Axis(2, False),)), False)
         bridge = None
         for step in range(12):
             plan = knowledge.plan_query(query, Precision(coarse.units << step))

@@ -13,10 +13,14 @@ FILLINGS = {
     "bounds": "[0, 100]",
     "step": "0.01",
     "keys": '["north"]',
+    "zone": '"UTC"',
 }
+
+DATE_BOUNDS = '["1900-01-01", "2030-12-31"]'
 
 
 def fill_draft(text: str, **fillings: str) -> str:
     """Returns a draft with a value in every place that says FILL IN; `fillings` are others than those above."""
     values = {**FILLINGS, **fillings}
+    text = re.sub(r'(?m)^(type = "(?:date|timestamp)"\nbounds) = "FILL IN"', rf"\1 = {DATE_BOUNDS}", text)
     return re.sub(r'(?m)^(\w+) = "FILL IN"', lambda match: f"{match[1]} = {values[match[1]]}", text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
@@ -11,10 +9,9 @@ from noisebank import Precision
 from support.internals import (
     Axis,
     LinearQuery,
-    TreeEstimate,
-    TreeMeasurement,
-    pad_cells,
-    padded_size,
+    Look,
+    MeasuredLook,
+    find_strategy,
     query_from_weights,
     range_query,
 )
@@ -30,40 +27,37 @@ def random_query(generator: np.random.Generator, cells: int, kind: int) -> Linea
     return query_from_weights(weights)[0]
 
 
-def noisy_look(prefix: TreeMeasurement, cells: np.ndarray, generator: np.random.Generator) -> TreeEstimate:
-    """A first look at these cells."""
-    measured = {}
-    for level, precision in prefix.level_precisions.items():
-        nodes = prefix.node_sums(cells, level)
-        measured[level] = nodes + generator.standard_normal(nodes.shape) / np.sqrt(float(precision))
-    return prefix.estimate_cells(measured)
+def whole_look(axes: tuple[Axis, ...], precision: Precision) -> Look:
+    """A look at all axes, of which nothing is left out."""
+    strategy = find_strategy(axes, (True,) * len(axes))
+    return Look(strategy, precision, np.zeros((0, strategy.part_count), dtype=object), ())
+
+
+def noisy_look(look: Look, cells: np.ndarray, generator: np.random.Generator, noise: bool = True) -> MeasuredLook:
+    """A look at these cells."""
+    exact = look.sum_rows(np.rint(cells).astype(np.int64).astype(object)).astype(np.float64) / look.scale
+    return MeasuredLook(look, exact + noise * generator.standard_normal(len(exact)) / np.sqrt(float(look.precision)))
 
 
 class Exact:
-    """The information of all measurements, as rationals; padding counts as unknown, as in `TreeMeasurement`."""
+    """The information of all measurements, as rationals."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
-        self.size = int(np.prod([padded_size(size) for size in shape]))
-        self.places = np.flatnonzero(pad_cells(np.ones(int(np.prod(shape))), shape).reshape(-1))
+        self.size = int(np.prod(shape))
         self.information = fmpq_mat(self.size, self.size)
 
     def row(self, query: LinearQuery) -> fmpq_mat:
-        weights = [0] * self.size
-        for place, weight in zip(self.places.tolist(), query.dense_weights.tolist(), strict=True):
-            weights[place] = int(weight)
-        return fmpq_mat(1, self.size, weights)
+        return fmpq_mat(1, self.size, [int(weight) for weight in query.dense_weights])
 
-    def add_look(self, prefix: TreeMeasurement) -> None:
-        sides = [padded_size(size) for size in self.shape]
-        cells = list(product(*(range(side) for side in sides)))
-        for level, precision in prefix.level_precisions.items():
-            exact = fmpq(precision.units, 10**18)
-            homes = [tuple(at >> step for at, step in zip(cell, level, strict=True)) for cell in cells]
-            for i, home in enumerate(homes):
-                for j, other in enumerate(homes):
-                    if home == other:
-                        self.information[i, j] += exact
+    def add_look(self, look: Look) -> None:
+        units = np.eye(self.size, dtype=np.int64).astype(object)
+        columns = [look.sum_rows(unit) for unit in units]
+        rows = fmpq_mat(
+            len(columns[0]), self.size, [int(column[row]) for row in range(len(columns[0])) for column in columns]
+        )
+        share = fmpq(look.precision.units, 10**18 * look.scale**2)
+        self.information += rows.transpose() * rows * share
 
     def add(self, query: LinearQuery, precision: Precision) -> None:
         row = self.row(query)

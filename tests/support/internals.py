@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from noisebank.account.completion import complete_reservations
     from noisebank.account.cube import CubeStrategy
     from noisebank.account.derived import derive_values, ratio_interval
-    from noisebank.account.first_looks import buy_first_look
+    from noisebank.account.first_looks import buy_look_if_affordable
     from noisebank.account.pipeline import BatchItem, answer_batch, hold_queries
     from noisebank.account.plain import PlainStrategy
     from noisebank.account.recovery import RecoveryCounts, recover_account
@@ -210,18 +210,16 @@ if TYPE_CHECKING:
     from noisebank.ledger.replay import Replay
     from noisebank.ledger.rpc import ChainLedger, deploy_contract
     from noisebank.ledger.signing import Key, Transaction
-    from noisebank.planning.haar import pad_cells, padded_size
     from noisebank.planning.inference import (
         CubePosterior,
         CubeStatistic,
-        FirstLookRule,
-        FirstLookTiming,
         InferencePlan,
         QueryMeasurement,
     )
     from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
+    from noisebank.planning.looked import LookPosterior, MeasuredLook
+    from noisebank.planning.losses import CellLosses, PairLosses, Spending, loss_of_runs
     from noisebank.planning.posterior import LinearEstimate
-    from noisebank.planning.prefix import Axis, TreeEstimate, TreeMeasurement
     from noisebank.planning.pricing import (
         AccuracyTarget,
         PrecisionTarget,
@@ -231,7 +229,10 @@ if TYPE_CHECKING:
     )
     from noisebank.planning.relative import RelativeTarget
     from noisebank.planning.reuse import bridge_law
-    from noisebank.planning.serving import CubeQuery, cube_statistic, find_cube_query, make_first_look
+    from noisebank.planning.serving import CubeQuery, cube_statistic, find_cube_query, make_look, parse_look
+    from noisebank.planning.strategies.axes import Axis
+    from noisebank.planning.strategies.completion import Look, find_missing
+    from noisebank.planning.strategies.kronecker import find_strategy
     from noisebank.policy.file import parse_policy
     from noisebank.policy.model import Column, EngineKind, Kind, Neighbours, Source, Table
     from noisebank.policy.schema import COLUMN_KEYS, TOP_KEYS

@@ -19,6 +19,7 @@ from noisebank.account.cube_measurement import CubePlanner
 from noisebank.account.looking import LookedRequest, answer_looked, build_looked_result, start_request
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.plain import PlainStrategy
+from noisebank.account.present import fix_moment, fix_sql
 from noisebank.account.quoting import quote_question, quote_select
 from noisebank.account.recall import improve_accuracy
 from noisebank.account.released import ReleasedAnswers
@@ -124,11 +125,12 @@ class Account:
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
         )
-        select, item = self._parse_ask(Ask(sql, options, max_cost, key, analyst, best))
+        request = fix_moment(self.context, Ask(sql, options, max_cost, key, analyst, best))
+        select, item = self._parse_ask(request)
         (looked,) = self._answer_parsed([(select, item)])
         if item.error is not None:
             raise item.error
-        return self._derive_results(sql, select, item.answers, looked)
+        return self._derive_results(request.sql, select, item.answers, looked)
 
     def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False) -> list[Outcome]:
         """Answers many questions; returns one outcome each, in their order. One that fails never affects another.
@@ -136,6 +138,7 @@ class Account:
         With `atomic`, all are charged together, or none: they have one key, one analyst and one price, their `max_cost`
         are added up, and if the contract refuses, all have the same error. An atomic batch has at most 16 questions.
         """
+        requests = [fix_moment(self.context, request) for request in requests]
         if atomic:
             return self._ask_together(requests)
         outcomes: list[Outcome | None] = [None] * len(requests)
@@ -268,6 +271,7 @@ class Account:
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
         )
+        sql = fix_sql(self.context, sql)
         return quote_select(self.context, sql, self._parse_select(sql, options))
 
     def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
@@ -276,8 +280,9 @@ class Account:
 
     def quote_together(self, requests: Sequence[Ask]) -> Quote:
         """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
-        selects = [self._parse_select(request.sql, request.accuracy) for request in requests]
-        return quote_select(self.context, "; ".join(request.sql for request in requests), join_selects(selects))
+        texts = [fix_sql(self.context, request.sql) for request in requests]
+        selects = [self._parse_select(sql, request.accuracy) for sql, request in zip(texts, requests, strict=True)]
+        return quote_select(self.context, "; ".join(texts), join_selects(selects))
 
     def quoted(self, question: Question, accuracy: AccuracyTarget, plainly: bool = False) -> Quote:
         """Returns the quote for a parsed question."""

@@ -20,7 +20,7 @@ from noisebank.engines.engine import Engine
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import AccountState, View
 from noisebank.planning.pricing import AccuracyTarget, compute_target
-from noisebank.planning.serving import parse_first_look
+from noisebank.planning.serving import parse_look
 from noisebank.policy.model import Column, Policy
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import l2_sensitivity
@@ -86,9 +86,9 @@ class AccountContext:
         return self._parse_cached(self.policy.resolve_sql(sql))
 
     def question_of(self, request: Request) -> Question:
-        """Returns the question of a saved request: SQL, or a first look at a cube."""
+        """Returns the question of a saved request: SQL, or a look at a cube."""
         look = request.body.get("look")
-        return self.parse(request.body["sql"]) if look is None else parse_first_look(look, self.policy)
+        return self.parse(request.body["sql"]) if look is None else parse_look(look, self.policy)
 
     def view_of(self, analyst: str) -> View:
         """Returns what an analyst may learn, and has learned. The owner may learn all that the account spends."""

@@ -1,6 +1,6 @@
 """`CubeStrategy`: answers inferred from all that is known about a cube; a measurement is charged to the cells it reads.
 
-What is known of the cubes is in `CubePlanner`. First looks are bought by `first_looks`.
+What is known of the cubes is in `CubePlanner`. Looks are bought by `first_looks`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from noisebank.core.errors import NoisebankError, Tampered
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import CubeQuery, FirstLookQuery
+from noisebank.planning.serving import CubeQuery, LookQuery
 from noisebank.queries.query import Query, Question
 
 
@@ -86,7 +86,7 @@ class CubeStrategy:
     def rebuild(self) -> None:
         """Rebuilds the cubes' state from all that was measured there and sealed, in the ledger's order."""
         context = self._context
-        state = CubeState(context.policy, context.state.budget)
+        state = CubeState(context.policy)
         self.planner = CubePlanner(context.id, state, self._cube_numbers, context.ledger, context.engine)
         self._learned_ids = set()
         for reservation in context.ledger.list_reservations(context.id):
@@ -104,7 +104,8 @@ class CubeStrategy:
         question = context.question_of(request)
         cube_query = self.find_cube_query(question.query)
         if cube_query is not None:
-            self.planner.learn_sealed(cube_query, question.query, sealed.body)
+            target, sensitivity = Precision(request.body["wanted"]), context.sensitivity_of(question.query)
+            self.planner.learn_sealed(cube_query, question.query, reservation, target, sensitivity, sealed.body)
             self._learned_ids.add(reservation.id)
             if reservation.answer_digest is None:
                 self._unpublished_ids.add(reservation.id)
@@ -116,16 +117,17 @@ class CubeStrategy:
         if cube_query is None or self.planner.cube_number(cube_query) != reservation.cube:
             raise Tampered("the ledger has charged another cube than the policy's")
         body: dict[str, Any] = {"cube": reservation.cube}
+        request = context.vault.find_request(reservation.id)
+        target = reservation.target if request is None else Precision(request.body["wanted"])
+        sensitivity = context.sensitivity_of(query)
         if reservation.fresh_precision:
             context.check_identity()
             self._learned_ids.add(reservation.id)
-            body |= self.planner.measure_query(cube_query, query, reservation, context.entropy)
+            body |= self.planner.measure_query(cube_query, query, reservation, target, sensitivity, context.entropy)
             context.check_identity()  # a table that changed under the scan is not the one we opened
-        if isinstance(query, FirstLookQuery):
+        if isinstance(query, LookQuery):
             return body
-        request = context.vault.find_request(reservation.id)
-        target = reservation.target if request is None else Precision(request.body["wanted"])
-        return body | self.planner.infer_body(cube_query, query, target, context.sensitivity_of(query))
+        return body | self.planner.infer_body(cube_query, query, target, sensitivity)
 
     def _require_cube_query(self, query: Query) -> CubeQuery:
         cube_query = self.find_cube_query(query)

@@ -5,24 +5,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-from noisebank.account.cube_state import CubeState, sum_nodes
+from noisebank.account.cube_state import CubeState, read_values
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import Tampered
-from noisebank.core.records import Case
+from noisebank.core.records import Case, CellRun
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
 from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Engine
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.prefix import TreeMeasurement
+from noisebank.planning.earned import LookPlan
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import COUNT_KEY, CubeQuery, FirstLookQuery, make_first_look, query_charges
+from noisebank.planning.serving import CubeQuery, LookQuery
+from noisebank.planning.strategies.completion import Look
 from noisebank.privacy.noise import draw_values, noise_scale
-from noisebank.queries.cells import policy_cubes
 from noisebank.queries.query import Query
 
 EXTRA_BITS = 24
@@ -37,20 +38,12 @@ class CubePlanner:
     ) -> None:
         self._account, self._state, self.cube_numbers = account, state, cube_numbers
         self._ledger, self._engine = ledger, engine
+        self._paid_requests: dict[tuple[bytes, Precision], Reservation] = {}
+        """By salted query and target: what was measured for just that request."""
 
     def find_cube_query(self, query: Query) -> CubeQuery | None:
         """Returns the query over a cube's cells; None if no cube can answer it."""
         return self._state.find_cube_query(query) if self.cube_numbers else None
-
-    def first_looks(self) -> list[FirstLookQuery]:
-        """Returns a first look at the counts of each cube."""
-        return (
-            [make_first_look(cube, COUNT_KEY) for cube in policy_cubes(self._state.policy)] if self.cube_numbers else []
-        )
-
-    def offered_look(self, cube_query: CubeQuery) -> TreeMeasurement | None:
-        """Returns the first look that could be bought; None if it was bought, or if there is none."""
-        return self._state.offered_look(cube_query)
 
     def cube_number(self, cube_query: CubeQuery) -> int:
         """Returns the cube's number on the ledger."""
@@ -59,41 +52,45 @@ class CubePlanner:
     def plan_query(
         self, cube_query: CubeQuery, query: Query, salted_digest: bytes, target: Precision, sensitivity: Fraction
     ) -> Plan:
-        """Plans to measure as little as possible. What is known well enough already is free."""
-        required = self._state.plan_measurement(cube_query, target, sensitivity)
-        number = self.cube_number(cube_query)
+        """Plans to measure as little as possible. What is known well enough already is free, and the same bits if it
+        was measured for this very request."""
+        number, room = self.cube_number(cube_query), self._ledger.get_account(self._account).remaining_budget
+        required = self._state.plan_measurement(cube_query, target, sensitivity, self._count_paid(number), room)
         if not required.fresh_precision:
+            paid = self._paid_requests.get((salted_digest, target))
+            if paid is not None:
+                return Plan(Case.REPEAT, target, ZERO_PRECISION, None, number, paid.runs, paid.target)
             return Plan(Case.INFER, target, ZERO_PRECISION, None, number, (), ZERO_PRECISION)
         for group in cube_query.groups:
             if group:
                 noise_scale(
                     cube_query.group_variance(group, required.fresh_precision)
                 )  # refuses noise that 64 bits cannot hold
-        charges = query_charges(cube_query, query, self._state.policy)
-        records = self._ledger.list_records(self._account, salted_digest, number, charges)
+        records = self._ledger.list_records(self._account, salted_digest, number, required.charges)
         best = records[-1].precision if records else ZERO_PRECISION
         case = Case.REFINE if records else Case.FIRST
+        claimed = best + required.fresh_precision
         return Plan(
-            case,
-            target,
-            required.fresh_precision,
-            None,
-            number,
-            charges,
-            best + required.fresh_precision,
-            required.first_look,
-        )
+            case, target, required.fresh_precision, None, number, required.charges, claimed, required.look
+        )  # fmt: skip
+
+    def charge_look(self, cube_query: CubeQuery, plan: LookPlan) -> tuple[CellRun, ...]:
+        """Returns what the ledger is asked to charge for a look."""
+        return self._state.charge_look(cube_query, plan)
+
+    def _count_paid(self, number: int) -> int:
+        """Returns how many measurements the ledger has charged to a cube in this version."""
+        return self._ledger.books.count_cube_measurements(self._account, number)
 
     def measure_query(
-        self, cube_query: CubeQuery, query: Query, reservation: Reservation, entropy: Entropy
-    ) -> dict[str, Any]:
+        self, cube_query: CubeQuery, query: Query, reservation: Reservation, target: Precision, sensitivity: Fraction,
+        entropy: Entropy,
+    ) -> dict[str, Any]:  # fmt: skip
         """Measures what was paid for and learns it. Returns what of it is sealed."""
-        if isinstance(query, FirstLookQuery):
-            levels = self._measure_look(
-                cube_query, self._state.paid_look(cube_query, reservation.fresh_precision), entropy
-            )
-            self._state.learn_look(cube_query, reservation.fresh_precision, levels)
-            return {"levels": levels}
+        if isinstance(query, LookQuery):
+            body = self._measure_look(cube_query, query, entropy)
+            self._learn_look(cube_query, query, reservation, body)
+            return body
         exact = self._engine.statistics(query) if query.by else (self._engine.statistic(query),)
         measured = [GridValue(0, 0)] * len(exact)
         variances = [
@@ -105,16 +102,34 @@ class CubePlanner:
             drawn = draw_values([Fraction(exact[index]) for index in indices], variance, entropy)
             for index, value in zip(indices, drawn, strict=True):
                 measured[index] = value
-        self._state.learn_values(cube_query, reservation.fresh_precision, measured)
+        self._learn_values(cube_query, reservation, target, sensitivity, measured)
         return {"measured": [[value.numerator, value.shift] for value in measured]}
 
-    def learn_sealed(self, cube_query: CubeQuery, query: Query, body: dict[str, Any]) -> None:
+    def learn_sealed(
+        self, cube_query: CubeQuery, query: Query, reservation: Reservation, target: Precision, sensitivity: Fraction,
+        body: dict[str, Any],
+    ) -> None:  # fmt: skip
         """Learns a measurement that was sealed before."""
-        fresh = Precision(body["fresh"])
-        if isinstance(query, FirstLookQuery):
-            self._state.learn_look(cube_query, fresh, body["levels"])
-        elif fresh:
-            self._state.learn_values(cube_query, fresh, [GridValue(*value) for value in body["measured"]])
+        if isinstance(query, LookQuery):
+            if "row_values" in body:  # not those of editions before this one
+                self._learn_look(cube_query, query, reservation, body)
+        elif reservation.fresh_precision:
+            measured = [GridValue(*value) for value in body["measured"]]
+            self._learn_values(cube_query, reservation, target, sensitivity, measured)
+
+    def _learn_values(
+        self, cube_query: CubeQuery, reservation: Reservation, target: Precision, sensitivity: Fraction,
+        measured: Sequence[GridValue],
+    ) -> None:  # fmt: skip
+        self._state.learn_values(cube_query, reservation, target, sensitivity, measured)
+        self._paid_requests[reservation.query, target] = reservation
+
+    def _learn_look(
+        self, cube_query: CubeQuery, query: LookQuery, reservation: Reservation, body: dict[str, Any]
+    ) -> None:
+        divisor = query.find_look(self._state.policy).noise_scale * cube_query.cell_sensitivity
+        values = read_values(body["row_values"], body["shift"], divisor)
+        self._state.learn_look(cube_query, reservation, query, values)
 
     def infer_body(
         self, cube_query: CubeQuery, query: Query, target: Precision, sensitivity: Fraction
@@ -134,16 +149,20 @@ class CubePlanner:
             body["running"] = [str(variance) for variance in self._state.running_variances(cube_query)]
         return body
 
-    def _measure_look(self, cube_query: CubeQuery, tree: TreeMeasurement, entropy: Entropy) -> list[Any]:
+    def _measure_look(self, cube_query: CubeQuery, query: LookQuery, entropy: Entropy) -> dict[str, Any]:
         if not isinstance(self._engine, CubedEngine):
             raise Tampered("a cube was charged that this account has not")
-        cells = self._engine.cell_totals(cube_query.cube_index, *cube_query.statistic_key)
-        levels = []
-        for level, nodes in sum_nodes(tree, cells).items():
-            variance = Fraction(cube_query.cell_sensitivity) ** 2 / tree.level_precisions[level].exact
-            drawn = draw_values([Fraction(int(node)) for node in nodes.ravel()], variance, entropy)
-            levels.append([list(level), drawn[0].shift, [value.numerator for value in drawn]])
-        return levels
+        look = query.find_look(self._state.policy)
+        cells = self._engine.look(query, cube_query.cube_index)
+        rows = look.round_values(cells.reshape(-1))
+        drawn = draw_values([Fraction(int(row)) for row in rows], look_variance(cube_query, look), entropy)
+        return {"row_values": [value.numerator for value in drawn], "shift": drawn[0].shift}
+
+
+def look_variance(cube_query: CubeQuery, look: Look) -> Fraction:
+    """Returns the variance of the noise of each row, in squared units of the rounded rows."""
+    scale = look.noise_scale * cube_query.cell_sensitivity
+    return scale * scale / look.precision.exact
 
 
 def _grid_shift(variance: Fraction) -> int:

@@ -1,4 +1,4 @@
-"""`CubeState`: every paid measurement in an account's cubes, and the estimates that follow from all of them.
+"""`CubeState`: every paid measurement in an account's cubes, what it has cost, and the estimates that follow.
 
 It is rebuilt from the vault's sealed measurements in the ledger's order, so a restart loses nothing. The estimates
 themselves are `CubePosterior`'s (planning).
@@ -7,49 +7,68 @@ themselves are `CubePosterior`'s (planning).
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from noisebank.core.caches import BoundedCache
+from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
-from noisebank.planning.inference import CubePosterior, FirstLookRule, FirstLookTiming, InferencePlan
-from noisebank.planning.linear import QUERY_BYTES, merge_charges, query_size
+from noisebank.ledger.protocol import Reservation
+from noisebank.planning.earned import LookPlan
+from noisebank.planning.expected import expected_axes
+from noisebank.planning.inference import CubePosterior, InferencePlan, QueryMeasurement, QueryTarget
+from noisebank.planning.linear import QUERY_BYTES, Vector, query_size
+from noisebank.planning.looked import MeasuredLook
+from noisebank.planning.losses import Spending
 from noisebank.planning.posterior import LinearEstimate
-from noisebank.planning.prefix import TreeMeasurement
-from noisebank.planning.serving import COUNT_KEY, CubeQuery, GroupQuery, StatisticKey, cube_statistic, find_cube_query
-from noisebank.policy.model import FirstLookAt, Policy
+from noisebank.planning.serving import (
+    CubeQuery,
+    GroupQuery,
+    LookQuery,
+    StatisticKey,
+    cube_statistic,
+    find_cube_query,
+    query_charges,
+)
+from noisebank.policy.model import Policy
 from noisebank.queries.cells import policy_cubes
 from noisebank.queries.query import Query
 
-MAX_FIRST_LOOK_CELLS = 2**17
-"""A first look at more cells would fill the vault with noise."""
 QUERY_CACHE_BYTES = 32 << 20
 """Of the cache of the latest queries, as queries over cells."""
-SealedLevels = list[Any]
-"""A first look as it is sealed: for each level its sizes, the shift of its grid, and one numerator per node."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredMeasurement:
-    """What must be measured for a request, over all of its groups, and the first look that would pay, if any."""
+    """What must be measured for a request, over all of its groups, and the look that is earned, if any."""
 
     fresh_precision: Precision
-    first_look: TreeMeasurement | None
+    charges: tuple[CellRun, ...]
+    look: LookPlan | None
+
+
+@dataclass(slots=True)
+class CubeSpending:
+    """What a cube's measurements have told, over all of its statistics, and what the ledger has charged for them."""
+
+    losses: Spending
+    charged: Precision = ZERO_PRECISION
+    """The sum of the first run's shares: where pairs of cells are charged, of all cells alike."""
+    measurement_count: int = 0
 
 
 class CubeState:
     """The cubes of one version of an account. Safe for many threads; who plans and pays must hold the cube's turn."""
 
-    def __init__(self, policy: Policy, budget: Precision) -> None:
-        self.policy, self._budget = policy, budget
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
         self._cubes = policy_cubes(policy)
         self._cube_queries: BoundedCache[bytes, tuple[CubeQuery | None]] = BoundedCache(QUERY_CACHE_BYTES, _cached_size)
         self._posteriors: dict[tuple[int, StatisticKey], CubePosterior] = {}
+        self._spending: dict[int, CubeSpending] = {}
         self._access = threading.RLock()
 
     def find_cube_query(self, query: Query) -> CubeQuery | None:
@@ -62,54 +81,58 @@ class CubeState:
             self._cube_queries.put(query.digest, cached)
         return cached[0]
 
-    def plan_measurement(self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction) -> RequiredMeasurement:
-        """Returns the least that must be measured so that every group reaches the target."""
+    def plan_measurement(
+        self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction, paid_count: int, room: Precision
+    ) -> RequiredMeasurement:
+        """Returns the least that must be measured so that every group reaches the target.
+
+        `paid_count` is the number of measurements that the ledger has charged to this cube: where it has more than
+        are known here, nothing is inferred about what they have told.
+        """
         with self._access:
             posterior = self._posterior_of(cube_query)
-            plans = [
-                posterior.plan_query(group.query, cube_query.group_target(group, target, sensitivity))
-                for group in cube_query.groups
-                if group
-            ]
-        return RequiredMeasurement(
-            max((plan.fresh_precision for plan in plans), default=ZERO_PRECISION),
-            next((plan.first_look for plan in plans if plan.first_look is not None), None),
-        )
+            parts = self._target_parts(cube_query, target, sensitivity)
+            fresh = max((posterior.required_precision(*part)[1] for part in parts), default=ZERO_PRECISION)
+            if not fresh:
+                return RequiredMeasurement(ZERO_PRECISION, (), None)
+            spending = self._spending_of(cube_query)
+            complete = spending.measurement_count == paid_count
+            charges = query_charges(
+                cube_query, fresh, posterior.losses, spending.losses.spent, spending.charged if complete else None
+            )
+            look = posterior.propose_look(parts, float(room)) if complete else None
+            return RequiredMeasurement(fresh, charges, look)
 
-    def offered_look(self, cube_query: CubeQuery) -> TreeMeasurement | None:
-        """Returns the first look that could be bought; None if it was bought, or if there is none."""
+    def charge_look(self, cube_query: CubeQuery, plan: LookPlan) -> tuple[CellRun, ...]:
+        """Returns what the ledger is asked to charge for a look."""
         with self._access:
-            return self._posterior_of(cube_query).first_look_offer
+            spending = self._spending_of(cube_query)
+            return plan.charge(spending.losses.spent, spending.charged)
 
-    def paid_look(self, cube_query: CubeQuery, precision: Precision) -> TreeMeasurement:
-        """Returns the first look that was paid for with this precision."""
-        statistic = self._posterior_of(cube_query).statistic
-        return TreeMeasurement(statistic.axes, precision, statistic.first_look_factor)
-
-    def learn_values(self, cube_query: CubeQuery, fresh_precision: Precision, measured: Iterable[GridValue]) -> None:
+    def learn_values(
+        self, cube_query: CubeQuery, reservation: Reservation, target: Precision, sensitivity: Fraction,
+        measured: Iterable[GridValue],
+    ) -> None:  # fmt: skip
         """Adds a measurement of all groups."""
+        fresh = reservation.fresh_precision
         with self._access:
             posterior = self._posterior_of(cube_query)
             for group, value in zip(cube_query.groups, measured, strict=True):
                 if group:
                     known = posterior.known_precision(group.query)
-                    charges = merge_charges(group.query.cell_charges(posterior.statistic.neighbour_factor(group.query)))
-                    plan = InferencePlan(
-                        group.query, known + fresh_precision, known, fresh_precision, fresh_precision, charges
-                    )
-                    posterior.add_measurement(plan, float(value.exact / (group.factor * cube_query.cell_sensitivity)))
+                    exact = float(value.exact / (group.factor * cube_query.cell_sensitivity))
+                    posterior.restore_measurement(QueryMeasurement(group.query, exact, fresh), known + fresh)
+            posterior.note_asked(self._target_parts(cube_query, target, sensitivity))
+            posterior.note_spent(cube_query.group_queries, fresh, reservation.runs)
+            self._note_charged(cube_query, reservation)
 
-    def learn_look(self, cube_query: CubeQuery, precision: Precision, levels: SealedLevels) -> None:
-        """Adds a first look."""
+    def learn_look(self, cube_query: CubeQuery, reservation: Reservation, look: LookQuery, values: Vector) -> None:
+        """Adds a look."""
         with self._access:
-            tree = self.paid_look(cube_query, precision)
-            measured = {}
-            for sizes, shift, numerators in levels:
-                level = tuple(sizes)
-                shape = tree.node_sums(np.zeros(tree.shape), level).shape
-                values = [float(Fraction(numerator, cube_query.cell_sensitivity << shift)) for numerator in numerators]
-                measured[level] = np.array(values).reshape(shape)
-            self._posterior_of(cube_query).add_first_look(tree.estimate_cells(measured))
+            posterior = self._posterior_of(cube_query)
+            measured = look.find_look(self.policy)
+            posterior.add_look(MeasuredLook(measured, values), reservation.runs)
+            self._note_charged(cube_query, reservation)
 
     def estimate_groups(
         self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction
@@ -128,9 +151,9 @@ class CubeState:
             ]
 
     def count_measurements(self, cube_query: CubeQuery) -> tuple[int, bool]:
-        """Returns how many measurements an answer is inferred from, and whether there was a first look."""
+        """Returns how many measurements an answer is inferred from, and whether there was a look."""
         posterior = self._posterior_of(cube_query)
-        return len(posterior.measurements), posterior.first_look is not None
+        return len(posterior.measurements), bool(posterior.looks)
 
     def _estimate_group(
         self, cube_query: CubeQuery, group: GroupQuery | None, target: Precision, sensitivity: Fraction
@@ -146,34 +169,42 @@ class CubeState:
         scale = group.factor * cube_query.cell_sensitivity
         return Fraction(estimate.value) * scale, Fraction(estimate.variance) * scale * scale
 
+    def _target_parts(self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction) -> list[QueryTarget]:
+        """Returns each group's query with the precision that it needs."""
+        return [
+            (group.query, cube_query.group_target(group, target, sensitivity)) for group in cube_query.groups if group
+        ]
+
+    def _note_charged(self, cube_query: CubeQuery, reservation: Reservation) -> None:
+        spending = self._spending_of(cube_query)
+        share = -(-reservation.fresh_precision.units * reservation.runs[0].weight // WHOLE_WEIGHT)
+        spending.charged += Precision(share)
+        spending.measurement_count += 1
+
     def _posterior_of(self, cube_query: CubeQuery) -> CubePosterior:
         key = cube_query.cube_index, cube_query.statistic_key
         with self._access:
             if key not in self._posteriors:
                 statistic = cube_statistic(self.policy, cube_query.cube, cube_query.statistic_key)
-                never = cube_query.cube.cell_count > MAX_FIRST_LOOK_CELLS or not self.policy.first_look
-                opening = self.policy.first_look_at is FirstLookAt.OPENING and cube_query.statistic_key == COUNT_KEY
-                when = (
-                    FirstLookTiming.NEVER if never else FirstLookTiming.OPENING if opening else FirstLookTiming.PROFIT
+                spending = self._spending_of(cube_query)
+                expected = expected_axes(self.policy, cube_query.cube, cube_query.statistic_key)
+                self._posteriors[key] = CubePosterior(
+                    statistic, bool(self.policy.first_look), spending.losses, expected=expected
                 )
-                rule = FirstLookRule(when, self.policy.first_look or Fraction(1, 4))
-                self._posteriors[key] = CubePosterior(statistic, self._budget, rule)
             return self._posteriors[key]
+
+    def _spending_of(self, cube_query: CubeQuery) -> CubeSpending:
+        if cube_query.cube_index not in self._spending:
+            statistic = cube_statistic(self.policy, cube_query.cube, cube_query.statistic_key)
+            self._spending[cube_query.cube_index] = CubeSpending(Spending(statistic.losses.zeros()))
+        return self._spending[cube_query.cube_index]
+
+
+def read_values(numerators: Sequence[int], shift: int, divisor: Fraction) -> Vector:
+    """Returns sealed numbers as floats, in the cells' unit."""
+    return np.array([float(Fraction(numerator, 1 << shift) / divisor) for numerator in numerators])
 
 
 def _cached_size(digest: bytes, cached: tuple[CubeQuery | None]) -> int:
     groups = () if cached[0] is None else cached[0].groups
     return QUERY_BYTES + sum(query_size(group.query) if group else 8 for group in groups)
-
-
-def sum_nodes(tree: TreeMeasurement, cells: NDArray[np.object_]) -> Mapping[tuple[int, ...], NDArray[np.object_]]:
-    """Returns the exact sums that a first look measures, by level: whole numbers, however large."""
-    sums = {}
-    for level in tree.level_precisions:
-        wide = np.zeros(tree.node_sums(np.zeros(tree.shape), (0,) * len(level)).shape, dtype=object)
-        wide[tuple(slice(size) for size in tree.shape)] = cells
-        for axis, step in enumerate(level):
-            parts = wide.shape[axis] >> step
-            wide = wide.reshape(*wide.shape[:axis], parts, 1 << step, *wide.shape[axis + 1 :]).sum(axis=axis + 1)
-        sums[level] = wide
-    return sums

@@ -16,7 +16,7 @@ from noisebank.core.records import MAX_DRAWS
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.draws import max_draws, touched_draws
-from noisebank.planning.serving import parse_first_look
+from noisebank.planning.serving import parse_look
 from noisebank.policy.model import Policy, policy_from_json, source_from_json
 from noisebank.queries.query import Query, is_single_draw
 from noisebank.queries.sql import parse_question
@@ -108,7 +108,7 @@ class DrawCounter:
             question = (
                 parse_question(policy.queries.get(sql.strip(), sql), policy)
                 if look is None
-                else parse_first_look(look, policy)
+                else parse_look(look, policy)
             )
         except NoisebankError:  # written for another edition of the parser
             return most

@@ -6,21 +6,29 @@ Nothing before `reserve_charges` opens the data. Nothing is returned before it i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 from noisebank.account.answers import Answer
-from noisebank.account.charging import make_claims
+from noisebank.account.charging import make_claims, price_plans
 from noisebank.account.completion import complete_reservations, require_completed
 from noisebank.account.context import AccountContext
 from noisebank.account.first_looks import buy_look_if_affordable
 from noisebank.account.selects import TargetedQuestion
 from noisebank.account.strategies import PaidQuestion, Strategy
 from noisebank.core.asks import OWNER
-from noisebank.core.errors import BudgetExhausted, KeyReused, NoisebankError, TableChanged, Tampered, ViewExhausted
+from noisebank.core.errors import (
+    BadRequest,
+    BudgetExhausted,
+    KeyReused,
+    NoisebankError,
+    TableChanged,
+    Tampered,
+    ViewExhausted,
+)
 from noisebank.core.records import Case
-from noisebank.core.units import Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.protocol import Claim, Reservation
 from noisebank.planning.linear import MAX_RUNS
 from noisebank.planning.reuse import Plan
@@ -151,15 +159,15 @@ def find_reservations(context: AccountContext, wave: Sequence[BatchItem]) -> Non
 
 
 def plan_charges(context: AccountContext, wave: Sequence[BatchItem]) -> None:
-    """Plans what is not reserved yet. A first look that a plan proposes is bought before, if it is affordable."""
+    """Plans what is not reserved yet. A look that a plan proposes is bought before, if it is affordable."""
     for item in open_items(wave):
         if item.reservations:
             continue
         with item.keep_error():
-            plan = partial(plan_question, context)
+            plan = partial(plan_question, context, item.analyst)
             item.plans = fit_transaction(plan, item.questions, item.targets, item.plainly)
             for index, (question, _) in enumerate(item.questions):
-                if item.plans[index].first_look is not None and buy_look_if_affordable(
+                if item.plans[index].look is not None and buy_look_if_affordable(
                     context, question, item.plans[index], item.max_cost, item.analyst
                 ):
                     item.plans = fit_transaction(plan, item.questions, item.targets, item.plainly)
@@ -178,7 +186,7 @@ def reserve_charges(context: AccountContext, wave: Sequence[BatchItem]) -> None:
         item.error = None
         with item.keep_error():
             item.plans = [
-                plan_question(context, question, plan.target, True)
+                plan_question(context, item.analyst, question, plan.target, True)
                 for (question, _), plan in zip(item.questions, item.plans, strict=True)
             ]
     send_claims(context, exhausted)
@@ -300,30 +308,62 @@ def catch_up(context: AccountContext, queries: Sequence[Query]) -> None:
         context.cubes.learn_from_others(queries)
 
 
-def choose_strategy(context: AccountContext, query: Query, plainly: bool) -> Strategy:
-    """Returns how a query is answered: in a cube that can answer it, or by plain reuse."""
-    if plainly or find_cube_query(context, query) is None:
-        return context.plain
-    return context.cubes
+def choose_strategy(
+    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool
+) -> tuple[Strategy, Plan]:
+    """Returns how a question is answered, and its plan: in a cube that can answer it or by plain reuse, whichever
+    costs less.
+
+    If both cost the same: the same bits as before if there are any, and else the cube, which leaves something for
+    others. An analyst with a limit is never charged more through a cube than plainly.
+    """
+    if plainly or find_cube_query(context, question.query) is None:
+        return context.plain, context.plain.plan(question, target)
+    ways: list[tuple[Strategy, Plan]] = [(context.cubes, context.cubes.plan(question, target))]
+    with suppress(BadRequest):  # noise that 64 bits cannot hold
+        ways.append((context.plain, context.plain.plan(question, target)))
+    if len(ways) == 1 or ways[0][1].look is not None:
+        return ways[0]
+    charges = [price_plan(context, analyst, question, plan) for _, plan in ways]
+    (cost, shown), (plain_cost, plain_shown) = charges
+    takes_cube = (shown <= plain_shown and cost <= plain_cost) or plain_cost > context.state.remaining_budget
+    if not cost and not plain_cost and shown == plain_shown:
+        takes_cube = not (ways[1][1].case is Case.REPEAT and ways[0][1].case is not Case.REPEAT)
+    return ways[0] if takes_cube else ways[1]
 
 
-def plan_question(context: AccountContext, question: Question, target: Precision, plainly: bool) -> Plan:
+def price_plan(context: AccountContext, analyst: str, question: Question, plan: Plan) -> tuple[Precision, Precision]:
+    """Returns what a plan would cost the account, and what it would add to the analyst's view."""
+    (cost,) = price_plans(context, [(question, plan)])
+    if analyst == OWNER:
+        return cost, ZERO_PRECISION
+    books, digest = context.ledger.books, context.secrets.analyst_digest(analyst)
+    if plan.cube_number:
+        level = books.largest_cell_charge(context.id, plan.cube_number) + cost
+        seen = books.delivered_from_cube(context.id, digest, plan.cube_number)
+    else:
+        level, salted = plan.target, context.secrets.salted_query(question.query)
+        seen = books.delivered_precision(context.id, digest, salted)
+    return cost, level - seen if level > seen else ZERO_PRECISION
+
+
+def plan_question(context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool) -> Plan:
     """Plans one question, after finishing what its answer builds on. Refuses what could not be answered."""
-    strategy = choose_strategy(context, question.query, plainly)
-    plan = strategy.plan(question, target)
+    strategy, plan = choose_strategy(context, analyst, question, target, plainly)
     if plan.case is not Case.FIRST or plan.cube_number:
         unfinished = strategy.list_unfinished(question, plan)
         if unfinished:
             require_completed(context, unfinished)
+            strategy, plan = choose_strategy(context, analyst, question, target, plainly)
         strategy.check_reusable(plan)
     if plan.fresh_precision:
         context.check_identity()
     return plan
 
 
-def preview_plan(context: AccountContext, question: Question, target: Precision, plainly: bool) -> Plan:
+def preview_plan(context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool) -> Plan:
     """Plans one question as the path would now, for a quote. Changes nothing."""
-    return choose_strategy(context, question.query, plainly).plan(question, target)
+    return choose_strategy(context, analyst, question, target, plainly)[1]
 
 
 def fit_transaction(

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from noisebank.account.account import Account
 from noisebank.account.completion import require_completed
 from noisebank.account.context import AccountContext
-from noisebank.account.first_looks import buy_first_look
 from noisebank.account.pipeline import hold_queries
-from noisebank.core.asks import OWNER
 from noisebank.core.errors import BadTable, NoisebankError, OutcomeUnknown, TableChanged, Tampered, VaultUnreachable
 from noisebank.core.records import Case
 from noisebank.ledger.protocol import Reservation
-from noisebank.policy.model import FirstLookAt
 from noisebank.queries.query import Question
 
 
@@ -33,7 +30,7 @@ class RecoveryCounts:
 
 
 def recover_account(account: Account) -> RecoveryCounts:
-    """Completes every reservation that can be completed, and buys missing first looks.
+    """Completes every reservation that can be completed.
 
     Raises `Tampered` if the vault holds another answer than the published one: whatever reuses it
     would be wrong, too.
@@ -74,12 +71,6 @@ def recover_account(account: Account) -> RecoveryCounts:
             waiting += 1
         except NoisebankError:
             unknown += 1
-    try:
-        finished += look_at_opening(account.context)  # a crash may have come between opening and first look
-    except VaultUnreachable:
-        raise
-    except NoisebankError:
-        waiting += 1
     return RecoveryCounts(finished, waiting, unknown, lost)
 
 
@@ -88,22 +79,3 @@ def finish_reservation(context: AccountContext, reservation: Reservation, questi
     with hold_queries(context, [question.query]):
         latest = context.ledger.find_reservation(context.id, reservation.id) or reservation
         require_completed(context, [(latest, question)])
-
-
-def look_at_opening(context: AccountContext) -> int:
-    """Buys the first looks that the policy wants before any question, if they are missing. Returns how many.
-
-    One that was reserved before a crash is finished, not bought again. One that costs more than is left waits.
-    """
-    if context.policy.first_look_at is not FirstLookAt.OPENING:
-        return 0
-    bought = 0
-    for look in context.cubes.planner.first_looks():
-        with hold_queries(context, [look]):
-            cube_query = context.cubes.find_cube_query(look)
-            first = None if cube_query is None else context.cubes.planner.offered_look(cube_query)
-            if cube_query is not None and first is not None and first.cost <= context.state.remaining_budget:
-                context.check_identity()
-                buy_first_look(context, cube_query, first, OWNER)
-                bought += context.cubes.planner.offered_look(cube_query) is None
-    return bought

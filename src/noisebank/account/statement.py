@@ -12,7 +12,7 @@ from noisebank.core.records import Case
 from noisebank.core.statement import HistoryEntry, Statement, StatementEntry
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import AccountState, Reservation
-from noisebank.planning.serving import parse_first_look
+from noisebank.planning.serving import parse_look
 from noisebank.policy.model import Policy
 from noisebank.queries.sql import parse_question
 from noisebank.vault.secrets import AccountSecrets
@@ -131,9 +131,7 @@ def collect_openings(
             continue
         look, sql = request.body.get("look"), request.body["sql"]
         question = (
-            parse_question(policy.queries.get(sql.strip(), sql), policy)
-            if look is None
-            else parse_first_look(look, policy)
+            parse_question(policy.queries.get(sql.strip(), sql), policy) if look is None else parse_look(look, policy)
         )
         entry = opening_entry(sql, request.body["asked"], secrets.query_salt(question.query))
         if look is not None:

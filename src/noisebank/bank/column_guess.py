@@ -33,7 +33,7 @@ IDENTIFIER_WORDS = frozenset({"id", "uuid", "guid", "identifier", "nr", "ssn", "
 DATE_TYPES = ("DATE", "TIME", "INTERVAL")
 PLAIN_TYPES = ("VARCHAR", "ENUM", "UUID")
 
-IS_DATE = "dates are not a type yet; a number made from it, such as a year or an age, can be declared"
+IS_DATE = "dates in a form that is not read; write the file with dates like 2026-11-18, then draft again"
 IS_NESTED = "its type cannot be asked about"
 IS_EMPTY = "the sample has no value of it, so nothing tells its type"
 IS_FREE_TEXT = "free text, which may name people and has no keys"
@@ -97,11 +97,13 @@ def _guess_without_values(profile: ColumnProfile, has_rows: bool) -> ColumnGuess
 
 
 def _guess_date(profile: ColumnProfile) -> ColumnGuess:
-    few = profile.values > 0 and profile.distinct <= MAX_CATEGORY_SHARE * profile.values
-    if few:
-        return ColumnGuess(
-            profile.name, Kind.TEXT, notes=("dates are not a type yet: these are texts, as in the file",)
-        )
+    if profile.storage.startswith("TIMESTAMP"):
+        return ColumnGuess(profile.name, Kind.TIMESTAMP)
+    if profile.storage == "DATE" or 0 < MIN_CLEAN_NUMBERS * profile.values <= profile.iso_dates:
+        with_time = profile.timed_dates > MIN_NUMBERS * profile.values
+        return ColumnGuess(profile.name, Kind.TIMESTAMP if with_time else Kind.DATE)
+    if profile.values and profile.distinct <= MAX_CATEGORY_SHARE * profile.values:
+        return ColumnGuess(profile.name, Kind.TEXT, notes=("dates in a form that is not read: these are texts",))
     return ColumnGuess(profile.name, Kind.TEXT, omitted=IS_DATE)
 
 

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.account.recovery import look_at_opening
 from noisebank.bank.folder import BankParts
 from noisebank.bank.own_accounts import OPENED_BY, find_opener, find_own_opening, opener_entry
 from noisebank.core.digests import make_commitment
@@ -74,7 +73,7 @@ def open_account(
     data, inspection = _save_opening(parts, policy, secrets, opener, progress, confirmed)
     id = parts.ledger.open_account(AccountOpening(budget, policy.digest, data, policy.raise_delay))
     declare_cubes(parts, id, policy)
-    return _take_first_looks(parts, id), inspection
+    return _require_account(parts, id), inspection
 
 
 def open_next_version(
@@ -109,13 +108,13 @@ def open_next_version(
             raise BadTable(f"{policy.source.name} has other rows than were opened: open the account's next version")
         parts.vault.save_identity(state.data_commitment, identity, source_to_json(policy.source))
         declare_cubes(parts, account.id, policy)  # a crash may have come before all were declared
-        return _take_first_looks(parts, account.id), inspection
+        return _require_account(parts, account.id), inspection
     secrets = AccountSecrets(account.secrets.secret, parts.entropy.token(), state.version + 1)
     opener = find_opener(parts.ledger.books, account.id)
     data, inspection = _save_opening(parts, policy, secrets, opener, progress, confirmed)
     parts.ledger.open_version(account.id, policy.digest, data)
     declare_cubes(parts, account.id, policy)
-    return _take_first_looks(parts, account.id), inspection
+    return _require_account(parts, account.id), inspection
 
 
 def _save_opening(
@@ -183,12 +182,10 @@ def match_cubes(policy: Policy, declared: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _take_first_looks(parts: BankParts, id: bytes) -> Account:
-    """Returns the open account after the first looks that its policy asks for; recovery buys those that a crash has
-    prevented."""
+def _require_account(parts: BankParts, id: bytes) -> Account:
+    """Returns an account that has just been opened."""
     account = load_account(parts, parts.ledger.get_account(id))
     assert account is not None
-    look_at_opening(account.context)
     return account
 
 

@@ -49,6 +49,8 @@ delta = "FILL IN"         # the chance of more than that: far below one over the
 # For GROUP BY over a number: bins = [18, 40, 65], where groups begin, inside its bounds.
 """
 BOUNDS_ADVICE = "[lowest, highest] that is plausible for anybody, e.g. [0, 120] for an age; beyond is clipped"
+DATE_BOUNDS_ADVICE = '["2020-01-01", "2030-12-31"]: the first and the last that are plausible; beyond is clipped'
+ZONE_ADVICE = '"UTC", or the time zone whose clock the column shows, such as "Europe/Zurich"'
 STEP_ADVICE = "values are rounded to multiples of it"
 MISSING_STEP_ADVICE = "the resolution that matters, e.g. 0.01; values are rounded to multiples of it"
 KEYS_ADVICE = 'the values to ask about, from a code book or a form, e.g. ["north", "south"]'
@@ -143,6 +145,9 @@ def _format_column(guess: ColumnGuess) -> str:
     lines.append(f'type = "{guess.kind.value}"')
     if guess.kind is Kind.TEXT:
         lines.append(_line('keys = "FILL IN"', KEYS_ADVICE))
+    elif guess.kind in (Kind.DATE, Kind.TIMESTAMP):
+        lines.append(_line('bounds = "FILL IN"', DATE_BOUNDS_ADVICE))
+        lines += [_line('zone = "FILL IN"', ZONE_ADVICE)] if guess.kind is Kind.TIMESTAMP else []
     elif guess.kind is not Kind.BOOLEAN:
         lines.append(_line('bounds = "FILL IN"', BOUNDS_ADVICE))
     if guess.kind is Kind.NUMBER:

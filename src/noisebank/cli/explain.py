@@ -55,9 +55,10 @@ def explain_questions(
     from noisebank.bank.budget_explanation import explain
     from noisebank.bank.rehearsal import open_rehearsal
     from noisebank.cli import render
+    from noisebank.cli.question_file import read_questions
     from noisebank.policy.file import read_policy
 
-    texts = [*question, *_read_questions(file)]
+    texts = [*question, *([] if file is None else read_questions(file))]
     if policy is not None:
         selected = open_rehearsal(read_policy(policy))
         rows, cubes = _explain_rows(selected, question, file), []
@@ -84,16 +85,6 @@ def explain_questions(
         )
     if budget is not None:
         render.show_budget_explanation(budget)
-
-
-def _read_questions(file: Path | None) -> list[str]:
-    from noisebank.core.errors import BadRequest
-    from noisebank.queries.question_list import split_questions
-
-    try:
-        return [] if file is None else split_questions(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        raise BadRequest("questions", file, "cannot be read: name a file of questions, as text") from None
 
 
 def _explain_rows(account: Account, question: tuple[str, ...], file: Path | None) -> list[QueryExplanation]:

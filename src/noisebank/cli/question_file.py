@@ -1,8 +1,7 @@
-"""Reads and asks the questions of a file, for `noisebank ask --file`."""
+"""Reads the questions of a file, and asks them, for `noisebank ask --file`."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from noisebank.core.asks import AccuracyOptions, Ask
 from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank.queries.question_list import split_questions
 
 if TYPE_CHECKING:
     from noisebank.account.account import Account
     from noisebank.bank.bank import Bank
     from noisebank.core.result import Result
-
-TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|;|[^'\";-]+|.", re.DOTALL)
-"""Texts and names in quotes, comments, semicolons, and what is between them."""
 
 
 def read_questions(path: Path) -> list[str]:
@@ -30,20 +27,6 @@ def read_questions(path: Path) -> list[str]:
     if not questions:
         raise BadRequest("file", path, "holds no question: write one per line, or SQL with a semicolon after each")
     return questions
-
-
-def split_questions(text: str) -> list[str]:
-    """Returns the questions of a text: between semicolons if it has any, else one per line. Comments are left out.
-
-    >>> split_questions("SELECT COUNT(*) FROM t -- all\\nover_60")
-    ['SELECT COUNT(*) FROM t', 'over_60']
-    >>> split_questions("SELECT COUNT(*)\\nFROM t WHERE a = 'x;y'; over_60;")
-    ["SELECT COUNT(*)\\nFROM t WHERE a = 'x;y'", 'over_60']
-    """
-    tokens = [token for token in TOKENS.findall(text) if not token.startswith("--")]
-    if ";" not in tokens:
-        return _list_nonempty("".join(tokens).splitlines())
-    return _list_nonempty("".join("\0" if token == ";" else token for token in tokens).split("\0"))
 
 
 def ask_questions(
@@ -78,7 +61,3 @@ def ask_questions(
 def make_keys(key: str, count: int, atomic: bool) -> list[str]:
     """Returns the idempotency key of each question: that of the file, with its number unless all are one request."""
     return [key if atomic else f"{key} #{number}" for number in range(1, count + 1)]
-
-
-def _list_nonempty(parts: Sequence[str]) -> list[str]:
-    return [part.strip() for part in parts if part.strip()]

@@ -50,17 +50,18 @@ days = "SELECT AVG(days) FROM clinic"
 """
 
 CLINIC_REQUESTS = (
-    ("maria", "smokers", "0.1"), ("maria", "days", "0.15"), ("noor", "smokers", "0.1"), ("noor", "smokers", "0.2"),
-    ("maria", "stays_by_ward", "0.15"), ("noor", "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology'", "0.15"),
-    ("noor", "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60", "0.15"),
+    ("maria", "smokers", "0.1"), ("noor", "days", "0.15"), ("noor", "smokers", "0.1"), ("noor", "smokers", "0.2"),
+    ("maria", "stays_by_ward", "0.15"), ("maria", "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology'", "0.15"),
+    ("maria", "SELECT COUNT(*) FROM clinic WHERE ward = 'oncology' AND age >= 60", "0.15"),
     ("maria", "SELECT COUNT(*) FROM clinic WHERE age >= 70", "0.2"), ("maria", "readmitted", "0.1"),
-    ("noor", "SELECT COUNT(*) FROM clinic WHERE ward = 'surgery' AND age < 30", "0.2"), ("noor", "days", "0.1"),
-    ("noor", "stays_by_ward", "0.1"), ("maria", "SELECT age, COUNT(*) FROM clinic GROUP BY age", "0.15"),
+    ("maria", "SELECT COUNT(*) FROM clinic WHERE ward = 'surgery' AND age < 30", "0.2"), ("noor", "days", "0.1"),
+    ("maria", "stays_by_ward", "0.1"), ("maria", "SELECT age, COUNT(*) FROM clinic GROUP BY age", "0.15"),
     ("maria", "SELECT COUNT(*) FROM clinic WHERE ward = 'cardiology' AND age >= 50", "0.25"),
-    ("maria", "smokers", "0.15"), ("noor", "SELECT COUNT(*) FROM clinic WHERE age BETWEEN 20 AND 59", "0.1"),
-    ("noor", "SELECT COUNT(*) FROM clinic WHERE ward IN ('surgery', 'cardiology', 'oncology')", "0.1"),
-    ("maria", "days", "0.2"), ("noor", "readmitted", "0.1"),
-    ("noor", "SELECT MEDIAN(age) FROM clinic", "0.1"), ("noor", "SELECT COUNT(*) FROM clinic WHERE age < 20", "0.1"),
+    ("maria", "smokers", "0.15"), ("maria", "SELECT COUNT(*) FROM clinic WHERE age BETWEEN 20 AND 59", "0.1"),
+    ("maria", "SELECT COUNT(*) FROM clinic WHERE ward IN ('surgery', 'cardiology', 'oncology')", "0.1"),
+    ("noor", "days", "0.2"), ("noor", "readmitted", "0.1"), ("maria", "SELECT MEDIAN(age) FROM clinic", "0.1"),
+    ("maria", "SELECT COUNT(*) FROM clinic WHERE age < 20", "0.1"),
+    ("maria", "SELECT ward, COUNT(*) FROM clinic WHERE age >= 60 GROUP BY ward", "0.15"),
 )  # fmt: skip
 """Analyst, question, epsilon. Most of the later ones follow from earlier ones."""
 

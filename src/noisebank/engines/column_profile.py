@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from noisebank.core.errors import BadTable
+from noisebank.engines.clocks import CLOCK_FORM
 from noisebank.engines.csv_lines import count_csv_rows, line_end
 from noisebank.engines.dialect import DUCKDB, StorageType
 from noisebank.engines.duckdb_connection import open_connection
@@ -66,6 +67,10 @@ class ColumnProfile:
     trues: int = 0
     falses: int = 0
     dates: int = 0
+    iso_dates: int = 0
+    """Dates in the form that engines read: 2026-11-18, perhaps with a time."""
+    timed_dates: int = 0
+    """Those with a time."""
     formatted_numbers: int = 0
     """Numbers in a form that engines do not read as numbers: 1,234 or 7,5 or 12%."""
     zero_led: int = 0
@@ -172,6 +177,8 @@ def _form_tests(is_numeric: bool) -> dict[str, str]:
         "trues": truth,
         "falses": f"{double} = 0" if is_numeric else f"NOT {truth}",
         "dates": " OR ".join(map(_match, DATE_FORMATS)),
+        "iso_dates": _match(CLOCK_FORM),
+        "timed_dates": f"{_match(CLOCK_FORM)} AND length(v) > 10 AND substr(v, 12, 5) <> '00:00'",
         "formatted_numbers": f"NOT {is_number} AND {_match(FORMATTED_NUMBER)}",
         "zero_led": _match(r"0\d+"),
         "long_numbers": _match(r"\d{9,}"),

@@ -14,7 +14,7 @@ from noisebank.engines.engine import Engine, Inspection
 from noisebank.policy.model import Policy
 from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
 from noisebank.queries.computed import is_computed
-from noisebank.queries.query import Function, Query
+from noisebank.queries.query import Query
 
 LoadCube = Callable[[int], bytes]
 
@@ -61,9 +61,10 @@ class CubedEngine:
         """See `Engine`."""
         return self._engine.tabulate(cube)
 
-    def cell_totals(self, cube_index: int, function: Function, column: str) -> NDArray[np.object_]:
-        """Returns the exact total of each cell of one of `policy_cubes`."""
-        return self._load_tabulation(cube_index).cell_totals(function, column)
+    def look(self, query: Query, cube_index: int) -> NDArray[np.object_]:
+        """Returns the exact total of each cell of one of `policy_cubes`, of the query's function and column."""
+        part = query.parts[0]
+        return self._load_tabulation(cube_index).cell_totals(part.function, part.column or "")
 
     def _from_cubes(self, query: Query) -> tuple[int, ...] | None:
         """Returns the statistics from the smallest cube that can answer the query; None if no cube can."""

@@ -27,6 +27,11 @@ class StorageType(Enum):
     BOOLEAN = "boolean"
     TEXT = "text"
     BYTES = "bytes"
+    DATE = "date"
+    CLOCK = "clock"
+    """A timestamp without a time zone."""
+    INSTANT = "instant"
+    """A timestamp of UTC."""
     OTHER = "other"
 
 
@@ -90,6 +95,26 @@ class Dialect(ABC):
     def can_hold(self, text: str) -> bool:
         """Whether a text of the engine can be equal to this one at all."""
         return True
+
+    @abstractmethod
+    def matches(self, text: str, form: str) -> str:
+        """Returns an SQL test: a text matches a regular expression from its beginning to its end."""
+
+    @abstractmethod
+    def digits_number(self, digits: str) -> str:
+        """Returns SQL for a text of up to 9 digits as an integer of 64 bits. Never fails on a text of digits."""
+
+    @abstractmethod
+    def text_days(self, text: str) -> str:
+        """Returns SQL for a text like 2026-11-18 as days since 1970; NULL if there is no such day. Never fails."""
+
+    @abstractmethod
+    def date_days(self, date: str) -> str:
+        """Returns SQL for a stored date as days since 1970; NULL where it is infinite. Never fails."""
+
+    @abstractmethod
+    def clock_seconds(self, moment: str, stored: StorageType) -> str:
+        """Returns SQL for a stored timestamp as whole seconds since 1970, rounded down; NULL where it is infinite."""
 
     @abstractmethod
     def format_integer(self, integer: str) -> str:
@@ -164,6 +189,22 @@ class DuckDBDialect(Dialect):
 
     def cast_wide(self, integer: str) -> str:
         return f"({integer})::HUGEINT"
+
+    def matches(self, text: str, form: str) -> str:
+        return f"regexp_full_match({text}, {self.quote_text(form)})"
+
+    def digits_number(self, digits: str) -> str:
+        return f"TRY_CAST({digits} AS BIGINT)"
+
+    def text_days(self, text: str) -> str:
+        return self.date_days(f"TRY_CAST({text} AS DATE)")
+
+    def date_days(self, date: str) -> str:
+        return f"date_diff('day', DATE '1970-01-01', {date})"
+
+    def clock_seconds(self, moment: str, stored: StorageType) -> str:
+        micros = f"epoch_us({moment})"
+        return f"(({micros} - ({micros} % 1000000 + 1000000) % 1000000) // 1000000)"
 
     def format_integer(self, integer: str) -> str:
         return f"({integer})::VARCHAR"

@@ -32,6 +32,9 @@ STORAGE_TYPES = {
     "DOUBLE": StorageType.FLOAT,
     "BOOLEAN": StorageType.BOOLEAN,
     "VARCHAR": StorageType.TEXT,
+    "DATE": StorageType.DATE,
+    "TIMESTAMP": StorageType.CLOCK,
+    "TIMESTAMP WITH TIME ZONE": StorageType.INSTANT,
 }
 ATTACHED_NAME = "source"
 SMALL_FILE_BYTES = 4 << 20

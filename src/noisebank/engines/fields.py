@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
+from types import MappingProxyType
 
+from noisebank.engines.clocks import first_stage_sql, second_stage_sql
 from noisebank.engines.dialect import Dialect, StorageType
 from noisebank.engines.edges import first_double
 from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.groups import column_groups
 from noisebank.queries.values import ValueSet, make_value_set
+
+NOTHING_ELSE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,21 @@ class Field:
             return self.dialect.cast_text(raw, self.storage_type)
         if self.column.kind is Kind.BOOLEAN:
             return self.dialect.cast_boolean(raw, self.storage_type)
+        if self.column.is_date:
+            return first_stage_sql(self.column, raw, self.dialect, self.storage_type)
         if self.is_filled:
             return f"coalesce({raw}, {self.column.bounds[0]})"
         return raw if self.is_whole else self.dialect.cast_number(raw, self.storage_type)
+
+    @property
+    def refined_sql(self) -> str:
+        """SQL over its name for what it is read as in the end: its name, unless that takes two stages."""
+        if not self.column.is_date:
+            return self.name
+        steps = self.name
+        if self.column.kind is Kind.TIMESTAMP:
+            steps = second_stage_sql(self.column, self.name, self.dialect)
+        return f"coalesce({steps}, {self.column.bounds[0]})" if self.is_filled else steps
 
     @property
     def is_number(self) -> bool:
@@ -49,7 +65,8 @@ class Field:
     @property
     def is_whole(self) -> bool:
         """Whether stored integers are steps already (those that no double holds lie outside all bounds)."""
-        return self.storage_type is StorageType.INTEGER and self.is_number and self.column.step == 1
+        stored = self.storage_type is StorageType.INTEGER and self.is_number and self.column.step == 1
+        return stored or self.column.is_date
 
     @property
     def has_steps(self) -> bool:
@@ -248,6 +265,19 @@ def make_fields(
         name: Field(policy.columns[name], f"c{number}", dialect, storage_types.get(name, StorageType.OTHER))
         for number, name in enumerate(sorted(names))
     }
+
+
+def read_rows(
+    fields: Mapping[str, Field], table: str, others: Mapping[str, str] = NOTHING_ELSE, fence: str = ""
+) -> str:
+    """Returns SQL for a table's rows with each field under its short name, and other expressions under theirs."""
+    read = [f"{field.source_sql} AS {field.name}" for field in fields.values()]
+    read += [f"{expression} AS {name}" for name, expression in others.items()]
+    rows = f"(SELECT {', '.join(read)} FROM {table} AS t{fence}) AS t" if read else f"{table} AS t"
+    if all(field.refined_sql == field.name for field in fields.values()):
+        return rows
+    refined = [f"{field.refined_sql} AS {field.name}" for field in fields.values()]
+    return f"(SELECT {', '.join([*refined, *others])} FROM {rows}) AS t"
 
 
 def fill_missing(field: Field) -> Field:

@@ -8,7 +8,7 @@ from typing import Any
 
 from noisebank.engines.dialect import DIGEST_LANES, Dialect, StorageType
 from noisebank.engines.engine import Inspection
-from noisebank.engines.fields import make_fields
+from noisebank.engines.fields import make_fields, read_rows
 from noisebank.policy.model import Policy
 
 
@@ -24,8 +24,7 @@ def inspection_statement(policy: Policy, table: str, dialect: Dialect, storage_t
         counts.append(f"count(*) FILTER (WHERE {field.outside_test})" if limited else "0")
     tests = " AND ".join(fields[name].counted_test for name in policy.complete_columns)
     counts.append(f"count(*) - count(*) FILTER (WHERE {tests})" if tests else "0")
-    read = ", ".join(f"{field.source_sql} AS {field.name}" for field in fields.values())
-    return f"SELECT {', '.join(counts)} FROM (SELECT {read} FROM {table} AS t) AS t"
+    return f"SELECT {', '.join(counts)} FROM {read_rows(fields, table)}"
 
 
 def parse_inspection(policy: Policy, counts: Sequence[Any]) -> Inspection:

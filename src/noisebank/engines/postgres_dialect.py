@@ -70,6 +70,26 @@ class PostgresDialect(Dialect):
     def cast_wide(self, integer: str) -> str:
         return f"({integer})::numeric"
 
+    def matches(self, text: str, form: str) -> str:
+        return f"({text} ~ {self.quote_text(f'^({form})$')})"
+
+    def digits_number(self, digits: str) -> str:
+        return f"CASE WHEN {digits} ~ '^[0-9]{{1,9}}$' THEN ({digits})::bigint END"
+
+    def text_days(self, text: str) -> str:
+        year, month, day = (f"substr({text}, {start}, {count})::bigint" for start, count in ((1, 4), (6, 2), (9, 2)))
+        leap = f"({year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0))"
+        february = f"CASE WHEN {leap} THEN 29 ELSE 28 END"
+        length = f"CASE WHEN {month} = 2 THEN {february} WHEN {month} IN (4, 6, 9, 11) THEN 30 ELSE 31 END"
+        return f"CASE WHEN {day} <= {length} THEN (({text})::date - DATE '1970-01-01')::bigint END"
+
+    def date_days(self, date: str) -> str:
+        return f"CASE WHEN isfinite({date}) THEN ({date} - DATE '1970-01-01')::bigint END"
+
+    def clock_seconds(self, moment: str, stored: StorageType) -> str:
+        clock = f"({moment} AT TIME ZONE 'UTC')" if stored is StorageType.INSTANT else moment
+        return f"CASE WHEN isfinite({moment}) THEN extract(epoch FROM date_trunc('second', {clock}))::bigint END"
+
     def format_integer(self, integer: str) -> str:
         return f"({integer})::text"
 

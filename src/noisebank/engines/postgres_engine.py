@@ -44,6 +44,9 @@ STORAGE_TYPES = {
     "numeric": StorageType.DECIMAL,
     "bool": StorageType.BOOLEAN,
     "bytea": StorageType.BYTES,
+    "date": StorageType.DATE,
+    "timestamp": StorageType.CLOCK,
+    "timestamptz": StorageType.INSTANT,
 }
 COLUMNS_SQL = """
 SELECT a.attname::text, CASE WHEN t.typtype = 'd' THEN b.typname ELSE t.typname END::text

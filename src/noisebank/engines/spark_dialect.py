@@ -61,6 +61,21 @@ class SparkDialect(Dialect):
     def cast_summand(self, long: str) -> str:
         return self.cast_wide(long)  # sums of 64 bits have 64 bits here
 
+    def matches(self, text: str, form: str) -> str:
+        return f"({text} RLIKE {self.quote_text(f'^({form})' + chr(92) + 'z')})"
+
+    def digits_number(self, digits: str) -> str:
+        return f"try_cast({digits} AS BIGINT)"
+
+    def text_days(self, text: str) -> str:
+        return self.date_days(f"try_cast({text} AS DATE)")
+
+    def date_days(self, date: str) -> str:
+        return f"CAST(unix_date({date}) AS BIGINT)"
+
+    def clock_seconds(self, moment: str, stored: StorageType) -> str:
+        return f"unix_seconds(CAST({moment} AS TIMESTAMP))"
+
     def format_integer(self, integer: str) -> str:
         return f"CAST({integer} AS STRING)"
 

@@ -60,6 +60,9 @@ STORAGE_TYPES = {
     "boolean": StorageType.BOOLEAN,
     "string": StorageType.TEXT,
     "binary": StorageType.BYTES,
+    "date": StorageType.DATE,
+    "timestamp_ntz": StorageType.CLOCK,
+    "timestamp": StorageType.INSTANT,
 }
 
 

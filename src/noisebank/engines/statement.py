@@ -9,7 +9,7 @@ from types import MappingProxyType
 from noisebank.core.errors import UnsupportedQuery
 from noisebank.engines.computed import add_computed, wrap_computed
 from noisebank.engines.dialect import DUCKDB, Dialect, StorageType
-from noisebank.engines.fields import Field, fill_missing, is_queryable, make_fields
+from noisebank.engines.fields import Field, fill_missing, is_queryable, make_fields, read_rows
 from noisebank.policy.model import MAX_ROWS, Policy
 from noisebank.queries.computed import is_computed, source_columns
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
@@ -196,18 +196,17 @@ def counted_rows(
     Rows of a person with the same steps count alike in every query, so it does not matter which of them is chosen; all
     others have different hashes. So neither the order of rows nor how an engine stores them matters.
     """
-    read = [f"{field.source_sql} AS {field.name}" for field in fields.values()]
     costly = any(
-        field.is_number and field.storage_type not in (StorageType.INTEGER, StorageType.FLOAT)
+        (field.is_number or field.column.is_date) and field.storage_type not in (StorageType.INTEGER, StorageType.FLOAT)
         for field in fields.values()
     )
     fence = dialect.optimizer_fence if costly else ""
     counted = [fields[name].counted_test for name in policy.complete_columns]
     if policy.unit == "row":
-        rows = f"(SELECT {', '.join(read)} FROM {table} AS t{fence}) AS t" if read else f"{table} AS t"
+        rows = read_rows(fields, table, fence=fence)
         return f"(SELECT * FROM {rows}{_where_sql(*counted)}) AS t" if counted else rows
     person = _person_sql(policy.unit, dialect, storage_types.get(policy.unit, StorageType.OTHER))
-    inner = f"(SELECT {', '.join([*read, f'{person} AS who'])} FROM {table} AS t{fence}) AS t"
+    inner = read_rows(fields, table, {"who": person}, fence)
     texts = [
         dialect.quote_text(row_key),
         dialect.frame_text("who"),

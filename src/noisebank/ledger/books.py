@@ -69,8 +69,10 @@ class Books:
         self._cell_charges: dict[tuple[bytes, int, int], CellCharges] = defaultdict(CellCharges)
         self._views: dict[tuple[bytes, bytes], View] = {}
         self._delivered: dict[tuple[bytes, int, bytes, bytes], Precision] = {}
+        self._delivered_cubes: dict[tuple[bytes, int, bytes, int], Precision] = {}
         self._spent_on: dict[tuple[bytes, int], int] = defaultdict(int)
         self._measurement_counts: dict[bytes, Counter[MeasurementKind]] = defaultdict(Counter)
+        self._cube_counts: Counter[tuple[bytes, int, int]] = Counter()
         self._budgets: dict[bytes, Budgets] = {}
         self._changes: dict[bytes, list[Change]] = defaultdict(list)
 
@@ -125,6 +127,10 @@ class Books:
         """Returns the best precision at which an analyst has an answer to a query by plain reuse, in this version."""
         return self._delivered.get((account, self._current_version(account), analyst, query), ZERO_PRECISION)
 
+    def delivered_from_cube(self, account: bytes, analyst: bytes, cube: int) -> Precision:
+        """Returns what an analyst's view was charged for a cube, in this version."""
+        return self._delivered_cubes.get((account, self._current_version(account), analyst, cube), ZERO_PRECISION)
+
     def list_records(
         self, account: bytes, query: bytes, cube: int = 0, runs: tuple[CellRun, ...] = ()
     ) -> tuple[Record, ...]:
@@ -138,6 +144,10 @@ class Books:
     def count_measurements(self, account: bytes) -> dict[MeasurementKind, int]:
         """Returns how many paid measurements of each kind an account has, over all versions."""
         return dict(self._measurement_counts.get(account, {}))
+
+    def count_cube_measurements(self, account: bytes, cube: int) -> int:
+        """Returns how many measurements were charged to a cube in the present version."""
+        return self._cube_counts[account, self._current_version(account), cube]
 
     def get_budgets(self, account: bytes) -> Budgets:
         """Returns the budgets that decide an account's guarantee."""
@@ -240,12 +250,16 @@ class Books:
             records.append(Record(id, target))
             if cube:
                 self._charge_cells(self._cell_charges[account, version, cube], fresh, runs)
+                self._cube_counts[account, version, cube] += 1
             self._spent_on[account, about] += spent - before
             self._spending[account] = spent, measurements + 1
             self._measurement_counts[account][version, about, reservation.is_whole_cube] += 1
         if analyst != OWNER_ANALYST:
             self._views[account, analyst] = View(self.get_view(account, analyst).limit, reservation.used_after)
-            if not cube:
+            if cube:
+                largest = Precision(self._cell_charges[account, version, cube].largest)
+                self._delivered_cubes[account, version, analyst, cube] = largest
+            else:
                 key = account, version, analyst, query
                 known = self._delivered.get(key)
                 if known is None or known.units < target_units:

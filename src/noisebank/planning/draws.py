@@ -1,6 +1,6 @@
 """How many noise draws of a measurement one person can affect: what the proof of the discreteness margin counts.
 
-A measurement is a vector: one draw per group, or per node of a first look. Between neighbouring tables only
+A measurement is a vector: one draw per group, or per row of a look. Between neighbouring tables only
 those coordinates differ that a row of the one person falls into; the others have the same law on both tables and need
 no margin. Everything here follows from the policy and the query, or from public fields of the ledger alone.
 Proof: docs/proofs/discrete_gaussian.md.
@@ -8,14 +8,9 @@ Proof: docs/proofs/discrete_gaussian.md.
 
 from __future__ import annotations
 
-from math import prod
-
-from noisebank.core.units import Precision
-from noisebank.planning.haar import padded_size
-from noisebank.planning.prefix import TreeMeasurement
-from noisebank.planning.serving import COUNT_KEY, FirstLookQuery, cube_statistic
+from noisebank.planning.serving import LookQuery
 from noisebank.policy.model import Neighbours, Policy
-from noisebank.queries.cells import Cube, policy_cubes
+from noisebank.queries.cells import policy_cubes
 from noisebank.queries.groups import MAX_GROUPS, group_count
 from noisebank.queries.query import GROUPED_BIT, Query, is_single_draw
 
@@ -27,28 +22,14 @@ def changed_rows(policy: Policy) -> int:
 
 def touched_draws(query: Query, policy: Policy) -> int:
     """Returns the draws that one person can affect in one fresh measurement of the query, plain or in a cube."""
-    if isinstance(query, FirstLookQuery):
-        return first_look_draws(
-            next(cube for cube in policy_cubes(policy) if cube.columns == query.cube_columns), policy
-        )
+    if isinstance(query, LookQuery):
+        return query.draw_count  # every row reads all cells
     return min(group_count(query, policy), changed_rows(policy))  # a row lies in one group at most
 
 
-def first_look_draws(cube: Cube, policy: Policy) -> int:
-    """Returns the draws that one person can affect in a first look: a row lies in one node per level."""
-    axes = cube_statistic(policy, cube, COUNT_KEY).axes
-    rows = changed_rows(policy)
-    sizes = (
-        prod(padded_size(axis.size) >> step for axis, step in zip(axes, level, strict=True))
-        for level in TreeMeasurement(axes, Precision(1)).level_precisions
-    )
-    return sum(min(nodes, rows) for nodes in sizes)
-
-
 def max_draws(policy: Policy, category: int, whole_cube: bool) -> int:
-    """Returns the most draws of a measurement with this public category; `whole_cube`: it may be a first look."""
+    """Returns the most draws of a measurement with these public facts: with the bit of groups it may be a look."""
     if is_single_draw(category, whole_cube):
         return 1
     grouped = min(MAX_GROUPS, changed_rows(policy)) if category & GROUPED_BIT else 1
-    looks = [first_look_draws(cube, policy) for cube in policy_cubes(policy)] if whole_cube else []
-    return max([grouped, *looks])
+    return max([grouped, *(cube.cell_count for cube in policy_cubes(policy))])

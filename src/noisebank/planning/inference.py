@@ -2,59 +2,51 @@
 
 P1's idea with Gaussian noise: with v the variance of the best linear unbiased estimate so far, a target variance s
 is free if v <= s, and else takes one measurement of variance 1/(1/s - 1/v). In precisions that is one
-subtraction, as in `reuse`; with identical queries only it *is* reuse. Public shapes, queries and precisions
-decide everything: no measured value ever changes a price.
+subtraction, as in `reuse`; with identical queries only it *is* reuse. A look at all that is asked about is bought as
+soon as what it adds costs no more than plain answers would have cost so far. Public shapes, queries and precisions
+decide everything: no measured value ever changes a price. Proof: docs/proofs/inference.md, docs/proofs/strategies.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
 from noisebank.core.caches import BoundedCache
-from noisebank.core.records import WHOLE_WEIGHT, CellRun
+from noisebank.core.records import CellRun
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.planning.coarse import PiecewisePosterior
-from noisebank.planning.dual import FirstLookPosterior
-from noisebank.planning.linear import LinearQuery, Vector, merge_charges, query_size, replace_factor
+from noisebank.planning.earned import LookBuyer, LookPlan
+from noisebank.planning.linear import MAX_RUNS, LinearQuery, query_size
+from noisebank.planning.looked import LookPosterior, MeasuredLook
+from noisebank.planning.losses import (
+    MAX_PAIR_CELLS,
+    BoundLosses,
+    CellLosses,
+    Losses,
+    PairLosses,
+    Spending,
+    cell_charges,
+    loss_of_runs,
+)
 from noisebank.planning.posterior import CovariancePosterior, LinearEstimate, Posterior
-from noisebank.planning.prefix import Axis, TreeEstimate, TreeMeasurement
+from noisebank.planning.strategies.axes import Axis
 
 MAX_DENSE_CELLS = 4096
-"""Cells up to which `CovariancePosterior` is used; beyond, `PiecewisePosterior`, then `FirstLookPosterior`."""
+"""Cells up to which `CovariancePosterior` is used before a look; beyond, `PiecewisePosterior`."""
 MAX_PIECES = 2048
 """Half as many: without a first look every query goes through all measured directions."""
 PRECISION_MARGIN = Fraction(1, 2**30)
-"""Share of an inferred precision that is not relied on: far above the rounding of a posterior (tested: 1e-12)."""
+"""Share of an inferred precision that is not relied on: far above the rounding of a posterior (tested: 1e-10)."""
 ANSWERED_CACHE_BYTES = 8 << 20
 """For the precisions of free answers, per statistic of a cube."""
 MIN_FRESH_SHARE = Fraction(1, 2**20)
 """Of the target: no smaller measurement is made, for it would be all noise."""
-
-
-class FirstLookTiming(Enum):
-    """When a first look is bought: at opening, once it pays, or never."""
-
-    OPENING = "opening"
-    PROFIT = "profit"
-    NEVER = "never"
-
-
-@dataclass(frozen=True, slots=True)
-class FirstLookRule:
-    """Whether and when the first look is bought, and for how much."""
-
-    timing: FirstLookTiming = FirstLookTiming.PROFIT
-    budget_share: Fraction = Fraction(1, 4)
-    """Its price, as a share of the budget."""
-    patience: Fraction = Fraction(1, 2)
-    """Bought once it would have saved this much of its price in some cell. So an account never spends more than
-    1 + 1/patience times what plain reuse would have spent, whatever is asked."""
+QueryTarget = tuple[LinearQuery, Precision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +55,27 @@ class CubeStatistic:
 
     axes: tuple[Axis, ...]
     replace_one: bool = False
-    one_sign: bool = True
-    """Counts, and sums of a column whose bounds do not straddle 0."""
-
-    def neighbour_factor(self, query: LinearQuery) -> int:
-        """Returns the factor on squared weights that this kind of neighbours costs."""
-        return replace_factor(query, self.one_sign) if self.replace_one else 1
+    values: tuple[Fraction, ...] = (Fraction(1),)
+    """The extremes of what one person adds to a cell, in units of the largest."""
 
     @property
-    def first_look_factor(self) -> int:
-        """The factor of a first look: all of its weights have one sign."""
-        return (2 if self.one_sign else 4) if self.replace_one else 1
+    def cell_count(self) -> int:
+        """Number of cells."""
+        return prod(axis.size for axis in self.axes)
 
-    def plan_first_look(self, budget: Precision, share: Fraction) -> TreeMeasurement:
-        """Returns the first look that costs this share of the budget."""
-        factor = self.first_look_factor
-        return TreeMeasurement(self.axes, Precision.floor(budget.exact * share / factor), factor)
+    @property
+    def losses(self) -> Losses:
+        """What measurements cause, for this kind of neighbours."""
+        if not self.replace_one:
+            return CellLosses(self.cell_count)
+        if self.cell_count <= MAX_PAIR_CELLS:
+            return PairLosses(self.cell_count, self.values)
+        return BoundLosses(self.cell_count, self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class InferencePlan:
-    """What one query costs. If there is a first look to buy: buy it, add it, and plan again."""
+    """What one query costs. If there is a look to buy: buy it, add it, and plan again."""
 
     query: LinearQuery
     target: Precision
@@ -94,8 +86,8 @@ class InferencePlan:
     claimed_precision: Precision
     """The sum over all measurements of this very query, this one included: what the contract is asked for."""
     charges: tuple[CellRun, ...]
-    """What the measurement charges each cell, in at most 16 runs."""
-    first_look: TreeMeasurement | None = None
+    """What the measurement charges each cell where people come and go, in at most 16 runs."""
+    look: LookPlan | None = None
 
     @property
     def reached_precision(self) -> Precision:
@@ -115,21 +107,16 @@ class QueryMeasurement:
 class CubePosterior:
     """Everything measured of one statistic of a cube, and what follows from it. Not safe for several threads."""
 
-    def __init__(self, statistic: CubeStatistic, budget: Precision, rule: FirstLookRule | None = None) -> None:
-        self.statistic = statistic
-        self.first_look: TreeEstimate | None = None
+    def __init__(
+        self, statistic: CubeStatistic, looks: bool = True, cube: Spending | None = None, max_runs: int = MAX_RUNS,
+        expected: tuple[bool, ...] = (),
+    ) -> None:  # fmt: skip
+        self.statistic, self.losses = statistic, statistic.losses
         self.measurements: list[QueryMeasurement] = []
-        self._rule = FirstLookRule() if rule is None else rule
-        self._offer: TreeMeasurement | None = statistic.plan_first_look(budget, self._rule.budget_share)
-        if self._rule.timing is FirstLookTiming.NEVER or self._offer is None or not self._offer.precision:
-            self._offer = None
-        self._cell_count = prod(axis.size for axis in statistic.axes)
-        dense = self._cell_count <= MAX_DENSE_CELLS
-        self._posterior: Posterior = (
-            CovariancePosterior(self._cell_count)
-            if dense
-            else PiecewisePosterior(self._cell_count, min(MAX_DENSE_CELLS, MAX_PIECES))
-        )
+        self.looks: list[MeasuredLook] = []
+        self._may_look = looks
+        self.buyer = LookBuyer(statistic.axes, self.losses, cube, max_runs, expected)
+        self._posteriors: list[Posterior] = [self._empty_posterior()]
         self._reached_precisions: dict[LinearQuery, Precision] = {}
         self._answered_precisions: BoundedCache[LinearQuery, Precision] = BoundedCache(
             ANSWERED_CACHE_BYTES, lambda query, reached: query_size(query)
@@ -138,30 +125,52 @@ class CubePosterior:
         self._paid_precisions: dict[LinearQuery, Precision] = {}
         self._left_out: set[LinearQuery] = set()
         """Measured, but too near to others for the posterior, or one too many: reused for the same query only."""
-        self._missed_so_far = np.zeros(self._cell_count)
         self._last_inferred: tuple[LinearQuery, LinearEstimate | None] | None = None
 
-    def plan_query(self, query: LinearQuery, target: Precision) -> InferencePlan:
+    def plan_query(self, query: LinearQuery, target: Precision, room: float = inf) -> InferencePlan:
         """Returns the cheapest way to know the query with the target precision.
 
         Requires: target > 0. Guarantees: known_precision is at most the true one; known + fresh >= target; fresh is
-        at most what plain reuse would pay (target - the best precision that this query was ever answered with).
-        Proof: docs/proofs/inference.md.
+        at most what plain reuse would pay (target - the best precision that this query was ever answered with). A
+        look is proposed only if it raises the largest charge by at most `room`.
         """
+        known, fresh = self.required_precision(query, target)
+        direct = self._paid_precisions.get(query, ZERO_PRECISION)
+        if not fresh:
+            return InferencePlan(query, target, known, ZERO_PRECISION, direct, ())
+        look = self.propose_look([(query, target)], room)
+        return InferencePlan(query, target, known, fresh, direct + fresh, cell_charges(query), look)
+
+    def required_precision(self, query: LinearQuery, target: Precision) -> tuple[Precision, Precision]:
+        """Returns the precision that is known, and the least that must be measured."""
         if not target:
             raise ValueError("a request wants some precision")
         recorded = max(
             self._reached_precisions.get(query, ZERO_PRECISION), self._answered_precisions.get(query) or ZERO_PRECISION
         )
         known = max(recorded, self.known_precision(query))
-        direct = self._paid_precisions.get(query, ZERO_PRECISION)
         if known >= target:
-            return InferencePlan(query, target, known, ZERO_PRECISION, direct, ())
+            return known, ZERO_PRECISION
         least = Precision.ceil(target.exact * MIN_FRESH_SHARE)
-        fresh = min(target - recorded, max(target - known, least))
-        charges = merge_charges(query.cell_charges(self.statistic.neighbour_factor(query)))
-        first = self._offer if self._is_profitable(query, charges, fresh) else None
-        return InferencePlan(query, target, known, fresh, direct + fresh, charges, first)
+        return known, min(target - recorded, max(target - known, least))
+
+    def propose_look(self, parts: Sequence[QueryTarget], room: float = inf) -> LookPlan | None:
+        """Returns the look that is earned by what was asked so far and these questions; None if there is none."""
+        return self.buyer.propose(parts, self, room) if self._may_look else None
+
+    def note_asked(self, parts: Sequence[QueryTarget]) -> None:
+        """Notes questions that are answered now: what plain answers would have cost earns the next look."""
+        self.buyer.note_asked(parts)
+
+    def note_spent(self, queries: Sequence[LinearQuery], fresh: Precision, runs: Sequence[CellRun]) -> None:
+        """Notes what a measurement has told, and what it was charged."""
+        if isinstance(self.losses, PairLosses):
+            loss = self.losses.zeros()
+            for query in queries:
+                loss += self.losses.of_query(query, fresh)
+        else:
+            loss = loss_of_runs(runs, fresh, self.losses.zeros())
+        self.buyer.note_spent(loss)
 
     def known_precision(self, query: LinearQuery) -> Precision:
         """Returns a precision that the query is surely known with: the posterior's, less a margin for rounding."""
@@ -177,41 +186,43 @@ class CubePosterior:
         if not plan.fresh_precision:
             raise ValueError("this plan asks for no measurement")
         self.restore_measurement(QueryMeasurement(plan.query, value, plan.fresh_precision), plan.reached_precision)
+        self.note_spent([plan.query], plan.fresh_precision, plan.charges)
 
     def restore_measurement(self, measurement: QueryMeasurement, reached_precision: Precision) -> None:
         """Adds a recorded measurement, after which the query was known with `reached_precision`, when rebuilding."""
         query = measurement.query
-        if self._offer is not None:
-            charges = merge_charges(query.cell_charges(self.statistic.neighbour_factor(query)))
-            self._missed_so_far += self._missed_savings(self._offer, query, charges, measurement.precision)
         self._paid_precisions[query] = self._paid_precisions.get(query, ZERO_PRECISION) + measurement.precision
         self._record_reached(query, reached_precision)
         self.measurements.append(measurement)
+        self._last_inferred = None
         self._observe_measurement(measurement)
 
-    def add_first_look(self, first_look: TreeEstimate) -> None:
-        """Adds the first look; earlier measurements stay in use."""
-        self.first_look, self._offer, self._last_inferred = first_look, None, None
+    def add_look(self, measured: MeasuredLook, runs: Sequence[CellRun]) -> None:
+        """Adds a look and what it was charged; earlier measurements stay in use."""
+        if isinstance(self.losses, PairLosses):
+            self.buyer.note_look(self.losses.of_look(measured.look))
+        else:
+            self.buyer.note_look(loss_of_runs(runs, measured.look.precision, self.losses.zeros()))
+        self.looks.append(measured)
+        strategy = measured.look.strategy
+        posterior = LookPosterior([look for look in self.looks if look.look.strategy is strategy])
+        missed = [
+            look for look in self.looks if look.look.strategy is not strategy and not posterior.observe_look(look)
+        ]
+        others = [LookPosterior([look]) for look in missed]
+        self._posteriors, self._last_inferred = [posterior, *others], None
         self._left_out.clear()
-        self._posterior = (
-            CovariancePosterior(self._cell_count, first_look)
-            if self._cell_count <= MAX_DENSE_CELLS
-            else FirstLookPosterior(first_look)
-        )
         for measurement in self.measurements:
             self._observe_measurement(measurement)
 
     @property
-    def first_look_offer(self) -> TreeMeasurement | None:
-        """The first look that could be bought; None if it was bought or declined, or if there is none."""
-        return self._offer
-
-    def decline_first_look(self) -> None:
-        """Gives up the first look for good."""
-        self._offer = None
+    def latest(self) -> Posterior:
+        """The posterior that takes in all that it can."""
+        return self._posteriors[0]
 
     def estimate_planned(self, plan: InferencePlan) -> LinearEstimate:
         """Returns the estimate for a plan whose measurement, if any, was added."""
+        self.note_asked([(plan.query, plan.target)])
         if not plan.fresh_precision and plan.known_precision > (
             self._answered_precisions.get(plan.query) or ZERO_PRECISION
         ):
@@ -229,13 +240,19 @@ class CubePosterior:
         for part in parts:
             if part is not None:
                 query, factor = part
-                errors = None if query in self._left_out else self._posterior.error_vector(query)
+                errors = None if query in self._left_out else self.latest.error_vector(query)
                 if errors is None:
                     alone += abs(float(factor)) * self._best_estimate(query).stddev
                 else:
                     shared = shared + float(factor) * errors
             variances.append((float(np.linalg.norm(shared)) + alone) ** 2)
         return variances
+
+    def _empty_posterior(self) -> Posterior:
+        cells = self.statistic.cell_count
+        if cells <= MAX_DENSE_CELLS:
+            return CovariancePosterior(cells)
+        return PiecewisePosterior(cells, min(MAX_DENSE_CELLS, MAX_PIECES))
 
     def _best_estimate(self, query: LinearQuery) -> LinearEstimate:
         """Returns the posterior's estimate, or that from measurements of this very query where it is better."""
@@ -248,12 +265,12 @@ class CubePosterior:
     def _infer_cached(self, query: LinearQuery) -> LinearEstimate | None:
         """Returns the posterior's estimate. Cached until something is added: a plan and its answer ask for the same."""
         if self._last_inferred is None or self._last_inferred[0] != query:
-            self._last_inferred = (query, self._posterior.infer(query))
+            estimates = [estimate for known in self._posteriors if (estimate := known.infer(query)) is not None]
+            self._last_inferred = (query, min(estimates, key=lambda estimate: estimate.variance, default=None))
         return self._last_inferred[1]
 
     def _observe_measurement(self, measurement: QueryMeasurement) -> None:
-        self._last_inferred = None
-        if not self._posterior.observe(measurement.query, measurement.value, measurement.precision):
+        if not self.latest.observe(measurement.query, measurement.value, measurement.precision):
             self._left_out.add(measurement.query)
 
     def _record_reached(self, query: LinearQuery, reached_precision: Precision) -> None:
@@ -268,20 +285,3 @@ class CubePosterior:
             raise ValueError("nothing that was measured determines this query")
         mean = sum(float(measurement.precision) * measurement.value for measurement in own) / total
         return LinearEstimate(mean, query.max_weight * query.max_weight / total)
-
-    def _missed_savings(
-        self, offer: TreeMeasurement, query: LinearQuery, charges: tuple[CellRun, ...], fresh_precision: Precision
-    ) -> Vector:
-        """Returns what the first look would have saved on a measurement, per cell."""
-        savings = np.zeros(self._cell_count)
-        saved = min(float(fresh_precision), query.max_weight * query.max_weight / offer.query_variance(query))
-        for start, stop, weight in charges:
-            savings[start:stop] = saved * weight / WHOLE_WEIGHT
-        return savings
-
-    def _is_profitable(self, query: LinearQuery, charges: tuple[CellRun, ...], fresh_precision: Precision) -> bool:
-        offer = self._offer
-        if offer is None or self._rule.timing is FirstLookTiming.OPENING:
-            return offer is not None
-        missed = float((self._missed_so_far + self._missed_savings(offer, query, charges, fresh_precision)).max())
-        return missed >= float(self._rule.patience * offer.precision.exact * offer.factor)

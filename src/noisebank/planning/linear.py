@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from hashlib import blake2b
 from itertools import pairwise
 from math import gcd, lcm
 
@@ -56,6 +57,12 @@ class LinearQuery:
     def has_one_sign(self) -> bool:
         """Whether no two weights have different signs."""
         return all(run.weight > 0 for run in self.runs)
+
+    @cached_property
+    def key(self) -> bytes:
+        """Names the query in tables of everything that was ever asked."""
+        return blake2b(self.run_arrays[0].tobytes() + self.run_arrays[1].tobytes() + self.run_arrays[2].tobytes(),
+                       digest_size=16).digest()  # fmt: skip
 
     @cached_property
     def support(self) -> tuple[int, int]:
@@ -156,14 +163,3 @@ def merge_charges(charges: Sequence[CellRun], max_runs: int = MAX_RUNS) -> tuple
     ends = [-1, *gaps, len(charges) - 1]
     groups = [charges[low + 1 : high + 1] for low, high in pairwise(ends)]
     return tuple(CellRun(group[0].start, group[-1].stop, max(charge.weight for charge in group)) for group in groups)
-
-
-def replace_factor(query: LinearQuery, one_sign: bool = True) -> int:
-    """Returns the factor on squared weights for replace-one: a person leaves one cell and enters another.
-
-    Requires: `one_sign` says that a person's own contribution never changes its sign (counts do; so do
-    sums of a column whose bounds do not straddle 0).
-    Guarantees: the largest sum of charges is at least the exact loss max_jk (J_jj + J_kk - 2 J_jk).
-    Proof: docs/proofs/inference.md.
-    """
-    return 2 if one_sign and query.has_one_sign else 4

@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisebank.core.units import Precision
-from noisebank.planning.haar import haar_transform, pad_cells, padded_size
 from noisebank.planning.linear import LinearQuery, Vector
-from noisebank.planning.prefix import TreeEstimate
 
 KNOWN_SHARE = 2.0**-36
 """A query is known if no more than this share of its length lies outside the basis: far above rounding, and
@@ -27,6 +25,8 @@ far too little to bias an answer (a share of 1.5e-11 of a statistic of the size 
 NEW_DIRECTION_SHARE = 2.0**-20
 """A query adds a new direction if at least this share lies outside. Between the two it is unknown and not
 learned from: a measurement that close to the basis would cost its neighbours half of their digits."""
+SMALL_REST = 2.0**-20
+"""Of a squared length, below which the rest is computed by itself."""
 MAX_PENDING = 32
 BLOCK_ENTRIES = 65_536
 """Entries that are updated together: they fit the processor's cache."""
@@ -92,32 +92,63 @@ def noise_variance(query: QueryRow, precision: Precision) -> float:
     return query.max_weight * query.max_weight / float(precision)
 
 
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is known to begin with: all directions alike, but for those of `basis`."""
+
+    precision: float
+    mean: Vector
+    """Of the directions outside of the basis."""
+    basis: Vector
+    """Orthonormal columns."""
+    root: Vector
+    """Of the covariance along the basis."""
+    basis_mean: Vector
+
+
 class CovariancePosterior:
     """See `Posterior`. Takes 8 r^2 bytes for r measured directions, and 8 n r for their basis over n cells."""
 
-    def __init__(self, cell_count: int, first_look: TreeEstimate | None = None) -> None:
-        self.cell_count = cell_count
-        self.rank = 0
-        self._basis: Vector | None = np.zeros((cell_count, min(cell_count, 16)))
-        self._root = np.zeros((min(cell_count, 16),) * 2)
-        self._mean = np.zeros(min(cell_count, 16))
-        if first_look is not None:
-            self._basis, self.rank = None, cell_count
-            self._mean = first_look.cell_means.copy()
-            self._root = _covariance_root(first_look)
+    def __init__(self, cell_count: int, prior: Prior | None = None) -> None:
+        self.cell_count, self._prior = cell_count, prior
+        self.rank = 0 if prior is None else len(prior.basis_mean)
+        room = min(cell_count, max(16, self.rank))
+        self._basis: Vector | None = np.zeros((cell_count, room))
+        self._root, self._mean = np.zeros((room, room)), np.zeros(room)
+        if prior is not None:
+            self._rest_mean = prior.mean
+            self._basis[:, : self.rank], self._mean[: self.rank] = prior.basis, prior.basis_mean
+            self._root[: self.rank, : self.rank] = prior.root
+        self._drop_full_basis()
         self._clear_pending()
 
+    def known_directions(self) -> tuple[Vector, Vector]:
+        """Returns orthonormal rows, and the information along them: with a prior, of all others it is the prior's."""
+        self._multiply_out()
+        left, scales, _ = np.linalg.svd(self._root[: self.rank, : self.rank])
+        basis = np.eye(self.cell_count) if self._basis is None else self._basis[:, : self.rank]
+        return (basis @ left).T, 1 / (scales * scales)
+
     def infer(self, query: QueryRow) -> LinearEstimate | None:
+        if self._prior is not None and self._basis is not None:
+            return self._infer_with_prior(query, self._prior)
         inside, outside = self._split_query(query)
         return None if outside is not None else self._estimate_query(query, inside)[0]
 
     def error_vector(self, query: QueryRow) -> Vector | None:
         inside, outside = self._split_query(query)
-        return None if outside is not None else self._estimate_query(query, inside)[1]
+        if self._prior is None or self._basis is None:
+            return None if outside is not None else self._estimate_query(query, inside)[1]
+        rest = np.zeros(self.cell_count) if outside is None else outside / sqrt(self._prior.precision)
+        return np.concatenate((self._estimate_query(query, inside)[1], rest))
 
     def observe(self, query: QueryRow, value: float, precision: Precision) -> bool:
         noise = noise_variance(query, precision)
         inside, outside = self._split_query(query)
+        if self._prior is not None and outside is not None and inside is not None:
+            length = float(np.linalg.norm(outside))
+            self._add_unseen_direction(outside / length, self._prior)
+            inside, outside = (None if self._basis is None else np.append(inside, length)), None
         if outside is None:
             self._update_known(inside, query, value, noise)
             return True
@@ -170,6 +201,35 @@ class CovariancePosterior:
             spread = spread - (mixed.T @ (factors @ spread)) @ factors
         return LinearEstimate(value, float(spread @ spread)), spread
 
+    def _infer_with_prior(self, query: QueryRow, prior: Prior) -> LinearEstimate:
+        """Returns the estimate with what only the prior knows, without computing the direction of that part."""
+        assert self._basis is not None
+        (low, high), weights = query.support, query.support_weights
+        inside: Vector = weights @ self._basis[low:high, : self.rank]
+        estimate = self._estimate_query(query, inside)[0]
+        whole = float(weights @ weights)
+        rest = whole - float(inside @ inside)
+        if rest < SMALL_REST * whole:  # a difference of near numbers has few digits
+            outside = -(self._basis[:, : self.rank] @ inside)
+            outside[low:high] += weights
+            rest = float(outside @ outside)
+        value = estimate.value + float(weights @ self._rest_mean[low:high])
+        return LinearEstimate(value, estimate.variance + rest / prior.precision)
+
+    def _add_unseen_direction(self, direction: Vector, prior: Prior) -> None:
+        """Adds a direction of which the prior alone is known."""
+        self._multiply_out()
+        self._grow_arrays()
+        assert self._basis is not None
+        rank, share = self.rank, float(direction @ self._rest_mean)
+        self._basis[:, rank] = direction
+        self._root[rank, :rank] = self._root[:rank, rank] = 0.0
+        self._root[rank, rank], self._mean[rank] = 1 / sqrt(prior.precision), share
+        self._rest_mean = self._rest_mean - share * direction
+        self.rank += 1
+        self._drop_full_basis()
+        self._clear_pending()
+
     def _update_known(self, inside: Vector | None, query: QueryRow, value: float, noise: float) -> None:
         known, spread = self._estimate_query(query, inside)
         gain = 1.0 / (known.variance + noise)
@@ -200,9 +260,13 @@ class CovariancePosterior:
         self._root[rank, rank] = sqrt(noise) / length
         self._mean[rank] = (value - known.value) / length
         self.rank += 1
-        if self.rank == self.cell_count:  # now the cells themselves are a basis
-            self._root, self._mean, self._basis = self._basis @ self._root, self._basis @ self._mean, None
+        self._drop_full_basis()
         self._clear_pending()
+
+    def _drop_full_basis(self) -> None:
+        """Once all directions are measured the cells themselves are a basis."""
+        if self.rank == self.cell_count and self._basis is not None:
+            self._root, self._mean, self._basis = self._basis @ self._root, self._basis @ self._mean, None
 
     def _grow_arrays(self) -> None:
         room = len(self._mean)
@@ -231,25 +295,3 @@ class CovariancePosterior:
         self._pending_factors = np.zeros((MAX_PENDING, self.rank))
         self._pending_product = np.zeros((MAX_PENDING, MAX_PENDING))
         self._pending_shift = np.zeros(self.rank)
-
-
-def _covariance_root(first_look: TreeEstimate) -> Vector:
-    """Returns a root of the covariance after a first look: Haar vectors over the roots of their precisions."""
-    shape, size = first_look.measurement.shape, first_look.measurement.cell_count
-    scales = 1.0 / np.sqrt(first_look.measurement.coefficient_precisions)
-    root = np.empty((size, len(scales)))
-    full = tuple(padded_size(side) for side in shape)
-    indices = np.flatnonzero(pad_cells(np.ones(size), shape))
-    step = max(1, 16 * BLOCK_ENTRIES // len(scales))
-    for low in range(0, size, step):  # a cell's row holds its Haar coefficients
-        here = indices[low : low + step]
-        rows = np.zeros((len(here), len(scales)))
-        rows[np.arange(len(here)), here] = 1.0
-        wide = rows.reshape(len(here), *full)
-        for axis in range(len(shape)):
-            wide = haar_transform(wide, axis + 1)
-        root[low : low + step] = wide.reshape(rows.shape) * scales
-    if len(scales) == size:
-        return root
-    triangle: Vector = np.linalg.qr(root.T).R  # padding leaves more columns than cells
-    return np.ascontiguousarray(triangle.T)

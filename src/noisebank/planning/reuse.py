@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from noisebank.core.records import BridgePoint, Case, CellRun, Record
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
-from noisebank.planning.prefix import TreeMeasurement
+from noisebank.planning.earned import LookPlan
 from noisebank.privacy.noise import NormalLaw
 
 
@@ -33,8 +33,8 @@ class Plan:
     """What each cell of the cube pays."""
     claimed_precision: Precision | None = None
     """What the contract is asked for, if not the target: in a cube, the sum over all measurements of the query."""
-    first_look: TreeMeasurement | None = None
-    """A first look at the cube that should be bought first."""
+    look: LookPlan | None = None
+    """A look at the cube that is earned, and should be bought first."""
 
 
 def plan_reuse(target: Precision, records: Sequence[Record]) -> Plan:

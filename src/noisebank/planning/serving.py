@@ -8,9 +8,11 @@ one cell by all of it (docs/proofs/inference.md). So a price needs the policy an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -18,19 +20,23 @@ import numpy as np
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.inference import CubeStatistic
-from noisebank.planning.linear import LinearQuery, merge_charges, query_from_weights
-from noisebank.planning.prefix import Axis
+from noisebank.planning.linear import LinearQuery, Vector, merge_charges, query_from_weights
+from noisebank.planning.losses import BoundLosses, CellLosses, Losses, PairLosses, charge_rise, plain_share
+from noisebank.planning.strategies.axes import Axis
+from noisebank.planning.strategies.completion import Look, look_from_json
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
 from noisebank.queries.computed import is_computed
 from noisebank.queries.groups import column_groups
 from noisebank.queries.predicates import TRUE
-from noisebank.queries.query import Function, Query, QueryPart, Question
+from noisebank.queries.query import FUNCTION_CODES, GROUPED_BIT, Function, Query, QueryPart, Question
 
 MAX_WORK = 2**24
 """In cells times groups: beyond, a scan is quicker than planning."""
 StatisticKey = tuple[Function, str]
 COUNT_KEY: StatisticKey = (Function.COUNT, "")
+NO_ROWS: Mapping[str, Any] = {"seen": [], "precision": 0, "directions": [], "factors": [], "draws": 2**20}
+"""Of a look of an edition before this one: nothing is inferred from it, and it counts as every draw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +72,15 @@ class CubeQuery:
         sensitivity = group.factor * group.query.max_weight * self.cell_sensitivity
         return sensitivity * sensitivity / fresh_precision.exact
 
-    def cell_charges(self, factor: int = 1) -> tuple[CellRun, ...]:
+    @property
+    def group_queries(self) -> list[LinearQuery]:
+        """The canonical query of each group that has cells."""
+        return [group.query for group in self.groups if group]
+
+    def cell_charges(self) -> tuple[CellRun, ...]:
         """Returns what a measurement of all groups charges each cell: no two groups share a cell."""
         joined: list[CellRun] = []
-        for start, stop, weight in sorted(
-            c for group in self.groups if group for c in group.query.cell_charges(factor)
-        ):
+        for start, stop, weight in sorted(run for query in self.group_queries for run in query.cell_charges()):
             if joined and joined[-1].stop == start and joined[-1].weight == weight:
                 start = joined.pop().start
             joined.append(CellRun(start, stop, weight))
@@ -79,34 +88,65 @@ class CubeQuery:
 
 
 @dataclass(frozen=True, eq=False)
-class FirstLookQuery(Query):
-    """The first look at a cube's counts, or at the sums of one column in it."""
+class LookQuery(Query):
+    """A look at a cube's counts, or at the sums of one column in it."""
 
     cube_columns: tuple[str, ...] = ()
+    rows: Mapping[str, Any] = field(default_factory=dict)
+    """What is measured, as `Look.to_json` wrote it."""
 
     @property
     def canonical_form(self) -> dict[str, Any]:
         """As JSON of texts and integers; no query that can be written in SQL has the same."""
-        return {"look": list(self.cube_columns), "parts": [part.canonical_form for part in self.parts]}
+        parts = [part.canonical_form for part in self.parts]
+        return {"look": list(self.cube_columns), "parts": parts, "rows": dict(self.rows)}
+
+    @cached_property
+    def category(self) -> int:
+        """The public byte: with the bit of groups, since a look is many draws."""
+        return FUNCTION_CODES[self.parts[0].function] + GROUPED_BIT
+
+    @property
+    def statistic_key(self) -> StatisticKey:
+        """What it looks at."""
+        return self.parts[0].function, self.parts[0].column or ""
+
+    @property
+    def draw_count(self) -> int:
+        """Number of its rows, each with noise of its own."""
+        return int(self.rows["draws"])
 
     @property
     def description(self) -> str:
         """In words, for account statements."""
         part = self.parts[0]
         what = "counts" if part.column is None else f"sums of {part.column}"
-        return f"first look at the {what} over {', '.join(self.cube_columns)}"
+        return f"look at the {what} over {', '.join(self.cube_columns)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what a request or an opened record says of it."""
+        function, column = self.statistic_key
+        return {"over": list(self.cube_columns), "function": function.value, "column": column, "rows": dict(self.rows)}
+
+    def find_look(self, policy: Policy) -> Look:
+        """Returns what is measured."""
+        cube = Cube.for_columns(self.cube_columns, policy.columns)
+        return look_from_json(self.rows, cube_statistic(policy, cube, self.statistic_key).axes)
 
 
-def make_first_look(cube: Cube, statistic_key: StatisticKey) -> FirstLookQuery:
-    """Returns the first look at one statistic of a cube."""
+def make_look(cube: Cube, statistic_key: StatisticKey, look: Look) -> LookQuery:
+    """Returns the look at one statistic of a cube."""
     function, column = statistic_key
-    return FirstLookQuery((QueryPart(function, column or None, ((1, TRUE),)),), cube_columns=cube.columns)
+    return LookQuery(
+        (QueryPart(function, column or None, ((1, TRUE),)),), cube_columns=cube.columns, rows=look.to_json()
+    )
 
 
-def parse_first_look(fields: Mapping[str, Any], policy: Policy) -> Question:
-    """Returns the first look that the fields of a request or of an opened record describe."""
+def parse_look(fields: Mapping[str, Any], policy: Policy) -> Question:
+    """Returns the look that the fields of a request or of an opened record describe."""
     cube = Cube.for_columns(tuple(fields["over"]), policy.columns)
-    look = make_first_look(cube, (Function(fields["function"]), fields["column"]))
+    part = QueryPart(Function(fields["function"]), fields["column"] or None, ((1, TRUE),))
+    look = LookQuery((part,), cube_columns=cube.columns, rows=fields.get("rows", NO_ROWS))
     return Question(look, Fraction(1), look.description)
 
 
@@ -117,7 +157,7 @@ def find_cube_query(query: Query, policy: Policy) -> CubeQuery | None:
     part = query.parts[0]
     if part.column is not None and is_computed(part.column):
         return None
-    if isinstance(query, FirstLookQuery):
+    if isinstance(query, LookQuery):
         index, cube = next((n, c) for n, c in enumerate(policy_cubes(policy)) if c.columns == query.cube_columns)
         return CubeQuery(index, cube, (part.function, part.column or ""), (), cell_sensitivity(policy, part))
     for index, cube in enumerate(policy_cubes(policy)):
@@ -142,20 +182,40 @@ def cell_sensitivity(policy: Policy, part: QueryPart) -> int:
 def cube_statistic(policy: Policy, cube: Cube, statistic_key: StatisticKey) -> CubeStatistic:
     """Returns what `CubePosterior` needs to know of one statistic of a cube."""
     column = policy.columns[statistic_key[1]] if statistic_key[1] else None
-    one_sign = column is None or not column.bounds[0] < 0 < column.bounds[1]
+    values = {Fraction(1)}
+    if column is not None:
+        largest = max(abs(bound) for bound in column.bounds)
+        values = {Fraction(bound, max(1, largest)) for bound in column.bounds}
+    may_miss = policy.max_rows > 1 or policy.complete_columns or (column is not None and column.nullable)
+    if may_miss:  # a row, or its value
+        values.add(Fraction(0))
     axes = tuple(
         Axis(size, policy.columns[name].is_numeric) for name, size in zip(cube.columns, cube.shape, strict=True)
     )
-    return CubeStatistic(axes, policy.neighbours is Neighbours.REPLACE_ONE, one_sign)
+    return CubeStatistic(axes, policy.neighbours is Neighbours.REPLACE_ONE, tuple(sorted(values)))
 
 
-def query_charges(cube_query: CubeQuery, query: Query, policy: Policy) -> tuple[CellRun, ...]:
-    """Returns what a fresh measurement charges each cell, for the account's neighbours, in at most 16 runs."""
-    statistic = cube_statistic(policy, cube_query.cube, cube_query.statistic_key)
-    if isinstance(query, FirstLookQuery):
-        return (CellRun(0, cube_query.cube.cell_count, statistic.first_look_factor * WHOLE_WEIGHT),)
-    factor = max((statistic.neighbour_factor(group.query) for group in cube_query.groups if group), default=1)
-    return merge_charges(cube_query.cell_charges(factor))
+def query_charges(
+    cube_query: CubeQuery, fresh: Precision, losses: Losses, spent: Vector, charged: Precision | None
+) -> tuple[CellRun, ...]:
+    """Returns what a fresh measurement of all groups charges, in at most 16 runs, for the account's neighbours.
+
+    `spent` are the losses of all earlier measurements of the cube, `charged` what the ledger took for them; None if
+    some are unknown: then the measurement costs what it would cost alone.
+    """
+    queries = cube_query.group_queries
+    if isinstance(losses, CellLosses):
+        return merge_charges(cube_query.cell_charges())
+    assert isinstance(losses, PairLosses | BoundLosses)
+    alone = plain_share(queries, losses.values)
+    if isinstance(losses, BoundLosses):
+        return losses.charge_groups(queries, fresh, alone, spent, charged is not None)
+    if charged is None:
+        return (CellRun(0, losses.cell_count, max(1, ceil(alone * WHOLE_WEIGHT))),)
+    total = spent.copy()
+    for query in queries:
+        total += losses.of_query(query, fresh)
+    return (charge_rise(losses.cell_count, fresh, alone, float(total.max()), charged),)
 
 
 def _group_queries(query: Query, policy: Policy, cube: Cube) -> tuple[GroupQuery | None, ...] | None:

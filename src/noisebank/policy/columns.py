@@ -10,6 +10,7 @@ from typing import Any
 
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import parse_exact
+from noisebank.policy.date_columns import read_date_column
 from noisebank.policy.model import MAX_STEPS, Column, Kind
 from noisebank.policy.schema import COLUMN_KEYS
 
@@ -61,6 +62,8 @@ class ColumnReader:
             nullable = False
         if kind in (Kind.INTEGER, Kind.NUMBER):
             return self._read_numeric(name, kind, facts, nullable)
+        if kind in (Kind.DATE, Kind.TIMESTAMP):
+            return read_date_column(name, kind, facts, nullable, self._add_mistake)
         for key in ("bounds", "step", "bins"):
             if key in facts:
                 self._add_mistake(f"{where}.{key}", f"does not go with type {kind.value!r}", "only numbers have it")

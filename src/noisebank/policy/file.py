@@ -15,7 +15,7 @@ from noisebank.core.errors import BadPolicy, BadRequest, Mistake
 from noisebank.core.units import parse_exact
 from noisebank.policy.columns import ColumnReader, format_value, refuse_unknown_keys
 from noisebank.policy.expectations import Expectation, Workload, parse_expectation
-from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, FirstLookAt, Neighbours, Policy, Source, Table
+from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, Neighbours, Policy, Source, Table
 from noisebank.policy.schema import TOP_KEYS
 from noisebank.policy.source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
@@ -33,8 +33,11 @@ FILLINGS = {
     "epsilon": "write what all answers together may reveal, e.g. 1",
     "delta": "write a chance far below one over the number of people, e.g. 1e-6",
 }
-MAX_LOOK_SHARE = Fraction(9, 10)
-"""The share of the budget for all first looks: something must be left for questions."""
+FORMER_KEYS = {
+    "first_look": 'leave it out, or write expect = ["marginals", "ranges"] if that is what will be asked',
+    "first_look_at": 'write expect = ["marginals", "ranges"] instead: a look is then bought with the first question',
+}
+"""Settings of an earlier release, and what to write instead."""
 
 
 def read_policy(path: Path | str) -> Policy:
@@ -101,7 +104,10 @@ class _PolicyReader:
         self.mistakes.append(Mistake(self.lines.get(probe, 1), where, what, right))
 
     def build_policy(self, folder: Path) -> Policy | None:
-        refuse_unknown_keys(self.add_mistake, "", self.tree, TOP_KEYS)
+        refuse_unknown_keys(self.add_mistake, "", self.tree, (*TOP_KEYS, *FORMER_KEYS))
+        for key in FORMER_KEYS:
+            if key in self.tree:
+                self.add_mistake(key, "is no setting any more: a look is bought when it is earned", FORMER_KEYS[key])
         name = self._read_name()
         source = SourceReader(self.tree, folder, self.add_mistake).read_source()
         neighbours = self._read_neighbours()
@@ -113,8 +119,7 @@ class _PolicyReader:
         delta = self._read_budget("delta", check_delta)
         delay = self._read_integer("raise_delay_hours", 0, 24 * 365, default=24)
         queries = self._read_queries()
-        cubes, first_look = self._read_cubes(columns), self._read_first_look()
-        first_look_at = self._read_first_look_at(first_look * len(cubes))
+        cubes = self._read_cubes(columns)
         hidden, expect = self._read_hide_questions(), self._read_expect()
         if self.mistakes or neighbours is None or source is None:
             return None
@@ -131,8 +136,6 @@ class _PolicyReader:
             raise_delay=delay * 3600,
             queries=MappingProxyType(queries),
             cubes=cubes,
-            first_look=first_look,
-            first_look_at=first_look_at,
             hide_questions=hidden,
             expect=expect,
         )
@@ -252,33 +255,6 @@ class _PolicyReader:
             else:
                 self._check_cells(names, columns)
         return tuple(tuple(names) for names in cubes if isinstance(names, list))
-
-    def _read_first_look(self) -> Fraction:
-        value = self.tree.get("first_look", Decimal("0.25"))
-        try:
-            share = parse_exact(value, "first_look")
-        except BadRequest:
-            share = Fraction(-1)
-        if not 0 <= share <= MAX_LOOK_SHARE:
-            self.add_mistake(
-                "first_look", f"{format_value(value)} is no share", "write a number from 0 (none) to 0.9, e.g. 0.25"
-            )
-        return share
-
-    def _read_first_look_at(self, all_looks: Fraction) -> FirstLookAt:
-        value = self.tree.get("first_look_at", "profit")
-        try:
-            timing = FirstLookAt(value)
-        except ValueError:
-            right = 'write "profit" (once it pays) or "opening" (before any question)'
-            self.add_mistake("first_look_at", f"{format_value(value)} is unknown", right)
-            return FirstLookAt.PROFIT
-        if timing is FirstLookAt.OPENING and not 0 < all_looks <= MAX_LOOK_SHARE:
-            what = f"takes {float(all_looks):g} of the budget, a first_look for each of the cubes"
-            self.add_mistake(
-                "first_look_at", what, f"all of them together may cost a share above 0, up to {float(MAX_LOOK_SHARE)}"
-            )
-        return timing
 
     def _read_hide_questions(self) -> bool:
         value = self.tree.get("hide_questions", False)

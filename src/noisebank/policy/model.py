@@ -25,13 +25,6 @@ MAX_STEPS = 2**31
 is charged."""
 
 
-class FirstLookAt(Enum):
-    """When the first look at a cube is bought."""
-
-    PROFIT = "profit"
-    OPENING = "opening"
-
-
 class EngineKind(Enum):
     """The engine that reads a table."""
 
@@ -113,6 +106,8 @@ class Kind(Enum):
     NUMBER = "number"
     TEXT = "text"
     BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +131,18 @@ class Column:
     nullable: bool = False
     complete: bool = False
     """Whether its keys are all that there is."""
+    zone: str = ""
+    """Of a timestamp: the time zone whose clock it shows."""
+
+    @property
+    def is_date(self) -> bool:
+        """Whether it holds dates, in days since 1970, or timestamps, in steps of the clock since 1970."""
+        return self.kind in (Kind.DATE, Kind.TIMESTAMP)
+
+    @property
+    def step_days(self) -> Fraction:
+        """Of a date or timestamp: how many days a step is."""
+        return Fraction(1) if self.kind is Kind.DATE else self.step / 86_400
 
     @property
     def is_numeric(self) -> bool:
@@ -181,6 +188,8 @@ class Column:
             facts["keys"] = list(self.keys)
         if self.bins:
             facts["bins"] = list(self.bins)
+        if self.kind is Kind.TIMESTAMP:
+            facts |= {"step": str(self.step), "zone": self.zone}
         if self.complete:  # policies without it keep their digests
             facts["complete"] = True
         return facts
@@ -205,9 +214,9 @@ class Policy:
     cubes: tuple[tuple[str, ...], ...] = ()
     """Sets of columns with keys, bins or truth values, whose cells are tabulated at opening."""
     first_look: Fraction = Fraction(1, 4)
-    """The share of the budget that a first look at a cube may cost; 0 for no first look."""
-    first_look_at: FirstLookAt = FirstLookAt.PROFIT
-    """When counts get their first look: once it pays, or when the account opens, before any question."""
+    """Of policies that an earlier release has opened: what a look might cost, 0 for none. No file says it any more."""
+    first_look_at: str = "profit"
+    """Of the same policies: kept for their digest."""
     hide_questions: bool = False
     """Whether the public page hides what was asked."""
     expect: tuple[Expectation, ...] = ()
@@ -268,8 +277,8 @@ class Policy:
         if not self.cubes:
             return {}
         facts = {"cubes": [list(names) for names in self.cubes], "first_look": str(self.first_look)}
-        if self.first_look_at is not FirstLookAt.PROFIT:  # policies without it keep their digests
-            facts["first_look_at"] = self.first_look_at.value
+        if self.first_look_at != "profit":  # policies without it keep their digests
+            facts["first_look_at"] = self.first_look_at
         return facts
 
     @property
@@ -295,7 +304,7 @@ def policy_from_json(facts: Mapping[str, Any], source: Source) -> Policy:
         queries=MappingProxyType(dict(facts["queries"])),
         cubes=tuple(tuple(names) for names in facts.get("cubes", ())),
         first_look=Fraction(facts.get("first_look", "1/4")),
-        first_look_at=FirstLookAt(facts.get("first_look_at", "profit")),
+        first_look_at=facts.get("first_look_at", "profit"),
         hide_questions=facts.get("hide_questions", False),
         expect=tuple(parse_expectation(text) for text in facts.get("expect", ())),
     )
@@ -313,4 +322,5 @@ def _column_from_json(name: str, facts: Mapping[str, Any]) -> Column:
         bins=tuple(facts.get("bins", ())),
         nullable=facts["nullable"],
         complete=facts.get("complete", False),
+        zone=facts.get("zone", ""),
     )

@@ -59,26 +59,22 @@ TOP_SETTINGS = (
         "subsets of keys), `ranges` and `prefixes` (of numbers with bins), examples as SQL, names of queries.",
     ),
     PolicySetting(
-        "first_look", "0.25",
-        "The share of the budget that a first look at a cube may cost; 0.25 by default, 0 for none.",
-    ),
-    PolicySetting(
-        "first_look_at", '"profit" or "opening"',
-        "When a first look is bought: once it pays (the default), or for every cube before any question.",
-    ),
-    PolicySetting(
         "hide_questions", "true or false",
         "Whether the public page leaves out what was asked; false by default. Named queries are public all the same.",
     ),
 )  # fmt: skip
 
 COLUMN_SETTINGS = (
-    PolicySetting("type", '"integer", "number", "text" or "boolean"', "How its values are read."),
+    PolicySetting("type", '"integer", "number", "text", "boolean", "date" or "timestamp"', "How its values are read."),
     PolicySetting(
-        "bounds", "[0, 120]",
-        "Of a number: the smallest and the largest value. Values beyond are clipped, in sums and in conditions.",
+        "bounds", '[0, 120] or ["2024-01-01", "2026-12-31"]',
+        "Of a number, date or timestamp: the smallest and the largest value. Values beyond are clipped, in sums and in "
+        "conditions.",
     ),
-    PolicySetting("step", "0.5", "The resolution of a number, 1 by default. Values are rounded to it."),
+    PolicySetting(
+        "step", "0.5",
+        "The resolution of a number, 1 by default: values are rounded to it. Of a timestamp: seconds; values are cut.",
+    ),
     PolicySetting(
         "keys", '["north", "south"] or [1, 2]',
         "The values of a text column, or the codes in an integer column, that may be asked about; any other value is "
@@ -89,7 +85,16 @@ COLUMN_SETTINGS = (
         "Whether the keys are all that there is; false by default. A row with another value then counts nowhere, and "
         'cubes need no cell for "none of them".',
     ),
-    PolicySetting("bins", "[20, 40, 60]", "Rising edges inside the bounds, for GROUP BY, quantiles and cubes."),
+    PolicySetting(
+        "zone", '"Europe/Zurich"',
+        "Of a timestamp: the time zone whose clock it shows, UTC by default. Texts without an offset are readings of "
+        "that clock.",
+    ),
+    PolicySetting(
+        "bins", '[20, 40, 60] or "month"',
+        "Rising edges inside the bounds, for GROUP BY, quantiles and cubes; of dates also year, quarter, month, week "
+        "or day.",
+    ),
     PolicySetting("nullable", "true or false", "Whether values may be missing; false by default."),
 )  # fmt: skip
 

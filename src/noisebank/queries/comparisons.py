@@ -11,6 +11,7 @@ from sqlglot import exp
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Column
 from noisebank.queries.computed import resolve_column
+from noisebank.queries.dates import is_date_expression, parse_date_texts
 from noisebank.queries.polynomials import Polynomial
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.row_values import (
@@ -41,8 +42,12 @@ def compare_expressions(
     sql: str,
 ) -> Outcomes:
     """Returns where `left operator right` is true and where it is false; unknown where one of them is NULL."""
+    if is_date_expression(left) and right.type is ValueType.TEXT:
+        right = parse_date_texts(right)
+    elif is_date_expression(right) and left.type is ValueType.TEXT:
+        left = parse_date_texts(left)
     different = {left.type, right.type} - {ValueType.NOTHING}
-    if len(different) > 1:
+    if len(different) > 1 and different != {ValueType.DATE, ValueType.TIMESTAMP}:
         raise BadQuery(f"{sql} compares {left.type.value} with {right.type.value}")
     if different & {ValueType.TEXT, ValueType.TRUTH} and operator not in (exp.EQ, exp.NEQ):
         raise UnsupportedQuery(f"an order of texts or truth values ({sql})", "use =, <> or IN")

@@ -105,9 +105,12 @@ class ConditionParser:
         return {find_column(column, self.columns).name for column in node.find_all(exp.Column)}
 
     def _is_plain(self, node: exp.Expr) -> bool:
-        """Whether a condition compares one column with constants, as it stands."""
+        """Whether a condition compares one column, which is no date, with constants, as it stands."""
         if isinstance(node, exp.Column):
             return True
+        sides = (node.this, node.args.get("expression")) if not isinstance(node, exp.Is) else ()
+        if any(isinstance(side, exp.Expr) and self._is_date(side) for side in sides):
+            return False
         if isinstance(node, (exp.Between, exp.In)):
             operands = [node.this, *(node.expressions or [node.args.get("low"), node.args.get("high")])]
             return all(_is_leaf(part) for part in operands if part is not None) and _is_column(node.this)
@@ -117,6 +120,10 @@ class ConditionParser:
             leaves = _is_leaf(node.this) and _is_leaf(node.expression)
             return leaves and _is_column(node.this) is not _is_column(node.expression)
         return False
+
+    def _is_date(self, node: exp.Expr) -> bool:
+        bare = node.unnest()
+        return isinstance(bare, exp.Column) and find_column(bare, self.columns).is_date
 
     def _parse_computed(self, node: exp.Expr) -> tuple[Predicate, Predicate]:
         """Returns the outcomes of a condition on row expressions."""

@@ -17,6 +17,8 @@ from sqlglot import exp
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
+from noisebank.queries.date_functions import DATE_FUNCTIONS, parse_date_part, refuse_moving
+from noisebank.queries.dates import is_date_expression, join_dates, shift_by_interval
 from noisebank.queries.number_functions import FUNCTIONS, describe_node, parse_clamp
 from noisebank.queries.polynomials import Polynomial, make_constant, make_polynomial
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
@@ -63,13 +65,16 @@ class ExpressionParser:
         parse = PARSERS.get(type(node))
         if parse is not None:
             return parse(self, node)
-        if isinstance(node, exp.Anonymous) and str(node.this).lower() == "clamp":
-            return parse_clamp(self, node)
+        named = NAMED_FUNCTIONS.get(str(node.this).lower()) if isinstance(node, exp.Anonymous) else None
+        if named is not None:
+            return named(self, node)
         raise UnsupportedQuery(_name_node(node), SUPPORTED_FUNCTIONS)
 
     def parse_number(self, node: exp.Expr) -> RowExpression:
         """Returns an expression that is a number."""
-        expression = self.parse_expression(node)
+        return self._require_number(self.parse_expression(node), node)
+
+    def _require_number(self, expression: RowExpression, node: exp.Expr) -> RowExpression:
         if expression.type not in (NUMBER, ValueType.NOTHING):
             bare = node.unnest()
             if isinstance(bare, exp.Column):
@@ -89,6 +94,9 @@ class ExpressionParser:
         if column.kind is Kind.TEXT:
             kind: ValueType = TEXT
             values = [Arm(self._present(column), TextColumn(column.name))]
+        elif column.is_date:
+            kind = ValueType.DATE if column.kind is Kind.DATE else ValueType.TIMESTAMP
+            values = [Arm(self._present(column), make_polynomial([((column.name,), column.step_days)]))]
         elif column.is_keyed:
             kind, values = NUMBER, [Arm(self._present(column), _codes(column))]
         else:
@@ -118,7 +126,13 @@ class ExpressionParser:
     # -- arithmetic --------------------------------------------------------------------------------
 
     def _parse_arithmetic(self, node: exp.Expr) -> RowExpression:
-        left, right = self.parse_number(node.this), self.parse_number(node.expression)
+        interval = node.expression.unnest()
+        if isinstance(interval, exp.Interval) and isinstance(node, (exp.Add, exp.Sub)):
+            return shift_by_interval(self, node, self.parse_expression(node.this), interval)
+        left, right = self.parse_expression(node.this), self.parse_expression(node.expression)
+        if isinstance(node, (exp.Add, exp.Sub)) and (is_date_expression(left) or is_date_expression(right)):
+            return join_dates(self, node, left, right)
+        left, right = self._require_number(left, node.this), self._require_number(right, node.expression)
         if isinstance(node, exp.Div):
             return self._divide(left, right)
         operators: dict[type[exp.Expr], Callable[[Polynomial, Polynomial], Polynomial]] = {
@@ -228,6 +242,7 @@ class ExpressionParser:
 
 PARSERS: dict[type[exp.Expr], Callable[[ExpressionParser, exp.Expr], RowExpression]] = {
     **FUNCTIONS,
+    **DATE_FUNCTIONS,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), ExpressionParser._parse_arithmetic),
     **dict.fromkeys((exp.Case, exp.If), ExpressionParser._parse_case),
     exp.Neg: ExpressionParser._parse_negative,
@@ -238,9 +253,17 @@ PARSERS: dict[type[exp.Expr], Callable[[ExpressionParser, exp.Expr], RowExpressi
     exp.Nullif: ExpressionParser._parse_nullif,
 }
 
+NAMED_FUNCTIONS: dict[str, Callable[[ExpressionParser, exp.Expr], RowExpression]] = {
+    "clamp": parse_clamp,
+    "date_part": parse_date_part,
+    **dict.fromkeys(("now", "today", "getdate"), refuse_moving),
+}
+
 
 def _common_type(kinds: Iterable[ValueType], node: exp.Expr) -> ValueType:
     different = {kind for kind in kinds if kind is not ValueType.NOTHING}
+    if different == {ValueType.DATE, ValueType.TIMESTAMP}:
+        return ValueType.TIMESTAMP
     if len(different) > 1:
         names = " and ".join(sorted(kind.value for kind in different))
         raise BadQuery(f"{describe_node(node)} is {names}: all of its results must be of one type")

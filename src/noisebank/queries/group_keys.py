@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from noisebank.core.calendar import format_clock
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Column
@@ -56,7 +57,9 @@ def parse_group_key(node: exp.Expr, conditions: ConditionParser) -> GroupKey:
         raise UnsupportedQuery(f"GROUP BY {sql}", "name the columns: GROUP BY a, b")
     expression = conditions.expressions.parse_expression(bare)
     grouping = _Grouping(conditions.expressions.algebra, conditions.columns, expression, sql)
-    return grouping.make_key(FORMATS.get(expression.type, str))
+    return grouping.make_key(
+        format_clock if expression.type in (ValueType.DATE, ValueType.TIMESTAMP) else format_fraction
+    )
 
 
 class _Grouping:
@@ -171,6 +174,3 @@ def format_fraction(value: Fraction) -> str:
     ('5', '-0.25', '0.3333333333333333')
     """
     return str(value.numerator) if value.denominator == 1 else f"{float(value)!r}"
-
-
-FORMATS: dict[ValueType, Callable[[Fraction], str]] = {ValueType.NUMBER: format_fraction}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise, product
 from math import prod
 
+from noisebank.core.calendar import format_clock
 from noisebank.core.errors import BadQuery, UnsupportedQuery
 from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.computed import resolve_column
@@ -24,7 +25,7 @@ def column_groups(column: Column) -> tuple[ValueSet, ...]:
         return tuple(ValueSet(((index, index),)) for index in range(len(column.keys)))
     if column.kind is Kind.BOOLEAN:
         return ValueSet(((0, 0),)), ValueSet(((1, 1),))
-    if column.is_numeric and column.bins:
+    if (column.is_numeric or column.is_date) and column.bins:
         low, high = column.bounds
         edges = [low, *column.bins, high + 1]
         return tuple(ValueSet(((start, stop - 1),)) for start, stop in pairwise(edges) if start < stop)
@@ -38,12 +39,20 @@ def column_labels(column: Column) -> tuple[str, ...]:
     if column.kind is Kind.BOOLEAN:
         return "false", "true"
     names = []
+    if column.is_date:
+        return tuple(_date_label(column, *part.ranges[0]) for part in column_groups(column))
     for part in column_groups(column):
         ((low, high),) = part.ranges
         last = high == column.bounds[1]
         end = f"{float(column.step * high):.15g}]" if last else f"{float(column.step * (high + 1)):.15g})"
         names.append(f"[{float(column.step * low):.15g}, {end}")
     return tuple(names)
+
+
+def _date_label(column: Column, low: int, high: int) -> str:
+    last = high == column.bounds[1]
+    end = format_clock(column.step_days * (high if last else high + 1))
+    return f"[{format_clock(column.step_days * low)}, {end}{']' if last else ')'}"
 
 
 def group_count(query: Query, policy: Policy) -> int:

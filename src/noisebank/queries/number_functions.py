@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 NUMBER, TEXT, TRUTH = ValueType.NUMBER, ValueType.TEXT, ValueType.TRUTH
 WHOLE_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "UINT", "UBIGINT")
 DECIMAL_TYPES = ("DOUBLE", "FLOAT", "DECIMAL")
+CLOCK_TYPES = {
+    "DATE": ValueType.DATE,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"), ValueType.TIMESTAMP),
+}
 ROUNDINGS: dict[type[exp.Expr], Callable[[Fraction], Fraction]] = {
     exp.Floor: round_down, exp.Ceil: round_up, exp.Round: round_half, exp.Trunc: round_zero
 }  # fmt: skip
@@ -150,6 +154,8 @@ def parse_cast(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
         if not all(is_on_grid(arm.value, unit) for arm in value.arms):
             raise UnsupportedQuery(describe_node(node), "engines round in different ways: write ROUND, FLOOR or CEIL")
         return value
+    if name in CLOCK_TYPES:
+        return _cast_clock(parser, value, CLOCK_TYPES[name], node)
     if (value.type, name) in ((TEXT, "TEXT"), (TEXT, "VARCHAR"), (TRUTH, "BOOLEAN")):
         return value
     raise UnsupportedQuery(describe_node(node), "CAST turns truth values and numbers into numbers")
@@ -160,6 +166,19 @@ def is_on_grid(value: Value, unit: Fraction) -> bool:
     if isinstance(value, Polynomial):
         return all((coefficient / unit).denominator == 1 for _, coefficient in value.terms)
     return not isinstance(value, StepFunction) or all((level / unit).denominator == 1 for level, _ in value.levels)
+
+
+def _cast_clock(parser: ExpressionParser, value: RowExpression, kind: ValueType, node: exp.Expr) -> RowExpression:
+    """Returns a literal as a date or timestamp, or one of them as the other."""
+    from noisebank.queries.dates import parse_date_texts, truncate_dates
+
+    if value.type is TEXT:
+        value = parse_date_texts(value)
+    if kind is ValueType.DATE:
+        return truncate_dates(parser, "day", value, describe_node(node))
+    if value.type not in (ValueType.DATE, ValueType.TIMESTAMP):
+        raise BadQuery(f"{describe_node(node)} needs a date, not {value.type.value}")
+    return RowExpression(ValueType.TIMESTAMP, value.arms)
 
 
 FUNCTIONS: dict[type[exp.Expr], Callable[[ExpressionParser, exp.Expr], RowExpression]] = {

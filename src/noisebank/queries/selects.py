@@ -18,6 +18,7 @@ from noisebank.queries.clauses import parse_grouping, split_clauses
 from noisebank.queries.conditions import ConditionParser
 from noisebank.queries.derived import Aggregate, AggregateRewriter, Derivation, strip_parens
 from noisebank.queries.group_keys import parse_group_key
+from noisebank.queries.present import policy_now, write_moment
 from noisebank.queries.result_expressions import (
     Condition,
     Expression,
@@ -99,7 +100,7 @@ def check_named_queries(policy: Policy) -> None:
     texts = [(f"queries.{name}", sql) for name, sql in policy.queries.items()]
     for where, sql in [*texts, *(("expect", sql) for sql in policy.expected_sql)]:
         try:
-            parse_select_list(sql, policy)
+            parse_select_list(write_moment(sql, policy_now(policy)), policy)
         except Misuse as error:
             kinds = "marginals, ranges, prefixes, or " if where == "expect" else ""
             mistakes.append(Mistake(0, where, str(error), f"write {kinds}a query that this policy can answer"))

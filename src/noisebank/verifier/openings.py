@@ -10,17 +10,18 @@ from typing import Any
 
 from noisebank.core.digests import digest_answer, make_commitment
 from noisebank.core.errors import NoisebankError, Tampered
-from noisebank.core.records import MAX_DRAWS, CellRun
+from noisebank.core.records import MAX_DRAWS
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.draws import max_draws, touched_draws
 from noisebank.planning.pricing import compute_target, parse_accuracy
-from noisebank.planning.serving import find_cube_query, parse_first_look, query_charges
+from noisebank.planning.serving import parse_look
 from noisebank.policy.model import Policy, policy_from_json
 from noisebank.privacy.calibration import budget_precision
 from noisebank.queries.query import Query, Question, is_single_draw
 from noisebank.queries.sensitivity import l2_sensitivity
 from noisebank.queries.sql import parse_question
+from noisebank.verifier.cube_recount import CubeRecount
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,15 @@ def check_openings(fields: dict[str, Any], books: Books) -> CheckedOpenings:
     if budget_precision(policy.epsilon, policy.delta).units != first.arguments["budget"]:
         raise Tampered("the account was opened with another budget than its policy says")
     opened = draws = uncounted = 0
+    recount = CubeRecount(policy)
     for reservation in books.list_reservations(account):
         entry = entries.pop(reservation.id.hex(), None)
         query = None
         if entry is not None:
-            query = _check_record(reservation, entry, policy)
+            query = _check_record(reservation, entry, policy, recount)
             opened += 1
+        elif reservation.cube and reservation.fresh_precision and reservation.version == state.version:
+            recount.skip(reservation)
         if reservation.fresh_precision:
             count = _count_draws(reservation, query, policy, state.version)
             uncounted += count is None
@@ -86,14 +90,16 @@ def _count_draws(reservation: Reservation, query: Query | None, policy: Policy, 
     )
 
 
-def _check_record(reservation: Reservation, entry: dict[str, Any], policy: Policy) -> Query:
+def _check_record(reservation: Reservation, entry: dict[str, Any], policy: Policy, recount: CubeRecount) -> Query:
     """Checks one record: its question, salted digest, sensitivity, price and answer. Returns the query."""
     name = f"record {reservation.id.hex()[:12]}"
     try:
         question = _parse_question(entry, policy)
         unit_sensitivity = Fraction(l2_sensitivity(question.query, policy))
         target = compute_target(parse_accuracy(**entry["asked"]), unit_sensitivity * abs(question.unit))
-        runs = _expected_runs(question.query, policy) if reservation.cube and reservation.fresh_precision else ()
+        charged = not reservation.runs
+        if reservation.cube and reservation.fresh_precision:
+            charged = recount.check(reservation, question.query)
         salted = make_commitment(bytes.fromhex(entry["query_salt"]), question.query.digest)
         body: dict[str, Any] = entry.get("answer") or {}
         published = digest_answer(bytes.fromhex(entry["answer_salt"]), body) if body else None
@@ -102,7 +108,7 @@ def _check_record(reservation: Reservation, entry: dict[str, Any], policy: Polic
         raise Tampered(f"{name} cannot be recomputed: {error}", reservation.block) from None
     if salted != reservation.query:
         raise Tampered(f"{name} was not charged for the question that is shown", reservation.block)
-    if runs != reservation.runs:
+    if not charged and reservation.fresh_precision:
         raise Tampered(f"{name} was charged to other cells than its question reads", reservation.block)
     if reservation.cube:
         target = reservation.target  # earlier answers decide how much is measured in a cube: the charged cells count
@@ -128,15 +134,7 @@ def _check_record(reservation: Reservation, entry: dict[str, Any], policy: Polic
 
 def _parse_question(entry: dict[str, Any], policy: Policy) -> Question:
     look = entry.get("look")
-    return parse_question(entry["sql"], policy) if look is None else parse_first_look(look, policy)
-
-
-def _expected_runs(query: Query, policy: Policy) -> tuple[CellRun, ...]:
-    """Returns the runs of cells that a measurement of this query must charge."""
-    served = find_cube_query(query, policy)
-    if served is None:
-        raise ValueError("no cube of the policy can serve it")
-    return query_charges(served, query, policy)
+    return parse_question(entry["sql"], policy) if look is None else parse_look(look, policy)
 
 
 def opening_entry(sql: str, accuracy: dict[str, str], query_salt: bytes) -> dict[str, Any]:

@@ -158,19 +158,20 @@ def test_the_count_is_derived_after_a_restart_a_new_version_and_a_loss(tmp_path:
     assert any("how many draws" in what for what in report.cannot_see)
 
 
-def test_a_first_look_counts_a_node_of_every_level(tmp_path: Path) -> None:
+def test_a_look_counts_each_of_its_rows(tmp_path: Path) -> None:
     path = write_people(tmp_path, neighbours="replace-one", epsilon="50", delta="0.01")
     text = path.read_text().replace("bounds = [0, 120]", f"bounds = [0, 63]\nbins = {list(range(8, 64, 8))}")
-    path.write_text('cubes = [["age"]]\nfirst_look_at = "opening"\n' + text)
+    path.write_text('cubes = [["age"]]\nexpect = ["ranges"]\n' + text)
     account = open_account(memory_rooms(), read_policy(path))[0]
+    account.ask("SELECT COUNT(*) FROM people WHERE age < 24", **WISH)
     assert account.state.measurements == 1
-    assert drawn(account) == 2 + 2 + 2 + 1  # 8, 4, 2 and 1 nodes; two cells may change
-    assert account.context.draws._upper_bound() == 7
-    (look,) = account.ledger.list_reservations(account.id)
+    assert drawn(account) == 8  # every row reads all cells
+    assert account.context.draws._upper_bound() == 8
+    look, _ = account.ledger.list_reservations(account.id)
     sealed = account.vault.find_answer(look.id)
-    assert sealed is not None and sum(len(level[2]) for level in sealed.body["levels"]) == 15
+    assert sealed is not None and len(sealed.body["row_values"]) == 8
     report = verify(account.ledger.export_journal(), openings=[make_openings(account)])
-    assert report.passed and any("7 draws that one person can touch" in what for what in report.compared_with)
+    assert report.passed and any("8 draws that one person can touch" in what for what in report.compared_with)
     assert not any("how many draws" in what for what in report.cannot_see)
 
 

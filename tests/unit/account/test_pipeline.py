@@ -165,12 +165,12 @@ def test_fifty_threads_race_for_the_last_of_the_budget(tmp_path: Path) -> None:
 
 def test_questions_of_one_cube_go_one_after_the_other(tmp_path: Path) -> None:
     policy = write_people(tmp_path, neighbours="add-remove")
-    policy.write_text(f'cubes = [["smoker", "town"]]\nfirst_look = 0\n{policy.read_text()}')
+    policy.write_text(f'cubes = [["smoker", "town"]]\n{policy.read_text()}')
     account = memory_account(policy)
     whole = Ask("SELECT count(*) FROM people GROUP BY smoker, town", WIDE)
     part = Ask("SELECT count(*) FROM people WHERE smoker AND town = 'north'", WIDE)
     first, inferred, again = account.ask_many([whole, part, whole])
     assert not isinstance(first, NoisebankError) and first.case is Case.FIRST
     assert not isinstance(inferred, NoisebankError) and inferred.case is Case.INFER
-    assert not isinstance(again, NoisebankError) and again.case is Case.INFER
+    assert not isinstance(again, NoisebankError) and again.case is Case.REPEAT
     assert account.state.spent == first.cost

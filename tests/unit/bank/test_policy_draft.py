@@ -99,11 +99,12 @@ def test_kinds_of_columns(tmp_path: Path) -> None:
         "smoker": Kind.BOOLEAN,
         "town": Kind.TEXT,
         "padded": Kind.TEXT,
-        "wave": Kind.TEXT,
+        "day": Kind.DATE,
+        "wave": Kind.DATE,
     }
     assert {name: column.kind for name, column in columns.items()} == kinds
     assert draft.declared == tuple(kinds)
-    assert draft.omitted == ("number", "called", "notes", "day", "amount", "nothing")
+    assert draft.omitted == ("number", "called", "notes", "amount", "nothing")
     assert all(column.nullable for column in columns.values())
     assert "step = 0.01 " in draft.text and draft.text.count('step = "FILL IN"') == 1
     assert draft.text.count("begin or end with a space") == 1
@@ -234,10 +235,11 @@ def test_types_of_parquet(tmp_path: Path) -> None:
         "f": Kind.NUMBER,
         "b": Kind.BOOLEAN,
         "w": Kind.TEXT,
+        "day": Kind.DATE,
         "kind": Kind.TEXT,
     }
     assert {name: column.kind for name, column in columns.items()} == kinds
-    assert set(draft.omitted) == {"day", "blob", "list", "inside"}
+    assert set(draft.omitted) == {"blob", "list", "inside"}
     assert "secret" not in draft.text and "hidden" not in draft.text
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT {columns_sql} LIMIT 0) TO '{path}' (FORMAT parquet)")

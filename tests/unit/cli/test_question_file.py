@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.cli.main import main
-from noisebank.cli.question_file import split_questions
+from noisebank.queries.question_list import split_questions
 from support.banks import write_people
 
 ADULTS, SMOKERS = "SELECT COUNT(*) FROM people WHERE age > 17", "SELECT COUNT(*) FROM people WHERE smoker"

@@ -42,7 +42,7 @@ class FixedCharges:
 
     runs: list[tuple[int, int, int]]
 
-    def cell_charges(self, factor: int) -> list[CellRun]:
+    def cell_charges(self) -> list[CellRun]:
         return [CellRun(*run) for run in self.runs]
 
 

@@ -10,8 +10,10 @@ from noisebank.core.digests import to_canonical_json
 from noisebank.core.errors import BadPolicy, Mistake
 from noisebank.policy.expectations import Workload
 from noisebank.policy.file import parse_policy, read_policy
-from noisebank.policy.model import Column, FirstLookAt, Kind, Neighbours, Policy, policy_from_json
+from noisebank.policy.model import Column, Kind, Neighbours, Policy, policy_from_json
 
+DIGEST_WITH_CUBES = "23ea987d63ff6bec97c3a99bdca61a8395033d91a2db55dc64005381ae150631"
+"""As of the release before `complete` and `expect`."""
 GOOD = """\
 name = "survey"
 source = "people.csv"
@@ -357,16 +359,15 @@ def test_unreadable_files(tmp_path):
         assert found.right == "name a policy file"
 
 
-def with_cubes(cubes: str, first: str = "") -> str:
-    return changed("rows = 5000\n", f"rows = 5000\ncubes = {cubes}\n{first}")
+def with_cubes(cubes: str, more: str = "") -> str:
+    return changed("rows = 5000\n", f"rows = 5000\ncubes = {cubes}\n{more}")
 
 
 def test_cubes_are_part_of_the_policy():
-    policy = read(with_cubes('[["age", "city"], ["ill"]]', "first_look = 0.5\n"))
-    assert policy.cubes == (("age", "city"), ("ill",)) and policy.first_look == Fraction(1, 2)
+    policy = read(with_cubes('[["age", "city"], ["ill"]]', ""))
+    assert policy.cubes == (("age", "city"), ("ill",))
     assert policy_from_json(json.loads(to_canonical_json(policy.to_json())), policy.source) == policy
     assert "cubes" not in read().to_json() and read().digest != policy.digest
-    assert read(with_cubes('[["age"]]')).first_look == Fraction(1, 4)
 
 
 @pytest.mark.parametrize(
@@ -383,12 +384,6 @@ def test_cubes_that_are_none(cubes: str, what: str):
     assert [mistake.where for mistake in found] == ["cubes"] * len(found) and what in found[0].what
 
 
-@pytest.mark.parametrize("share", ["-0.1", "1", "0.95", '"much"', "nan", "true"])
-def test_a_first_look_is_a_share(share: str):
-    (mistake,) = mistakes(with_cubes('[["age"]]', f"first_look = {share}\n"))
-    assert mistake.where == "first_look"
-
-
 def test_a_cube_has_room_on_the_ledger():
     edges = ", ".join(str(edge) for edge in range(1, 121))
     text = with_cubes('[["age", "a", "b", "c"]]').replace("bins = [18, 65]", f"bins = [{edges}]")
@@ -398,27 +393,22 @@ def test_a_cube_has_room_on_the_ledger():
     assert mistake.where == "cubes" and "214358881 cells" in mistake.what
 
 
-def test_when_the_first_look_is_bought():
-    assert read(with_cubes('[["age"]]')).first_look_at is FirstLookAt.PROFIT
-    policy = read(with_cubes('[["age"], ["ill"]]', 'first_look_at = "opening"\n'))
-    assert policy.first_look_at is FirstLookAt.OPENING
-    assert policy_from_json(policy.to_json(), policy.source) == policy
-    late = read(with_cubes('[["age"], ["ill"]]'))
-    assert "first_look_at" not in late.to_json() and late.digest != policy.digest
-
-
 @pytest.mark.parametrize(
-    "more",
-    [
-        'first_look_at = "never"\n',
-        "first_look_at = 3\n",
-        'first_look_at = "opening"\nfirst_look = 0\n',
-        'first_look_at = "opening"\nfirst_look = 0.5\n',
-    ],
+    "line", ["first_look = 0.25", "first_look = 0", 'first_look_at = "opening"', "first_look_at = 3"]
 )
-def test_looks_at_opening_leave_something_for_questions(more: str):
-    (mistake,) = mistakes(with_cubes('[["age"], ["ill"]]', more))
-    assert mistake.where == "first_look_at"
+def test_settings_of_an_earlier_release_say_what_to_write(line: str):
+    (mistake,) = mistakes(with_cubes('[["age"]]', f"{line}\n"))
+    assert mistake.where == line.split()[0] and mistake.line == 6 and "no setting any more" in mistake.what
+    assert "expect = [" in mistake.right
+
+
+def test_policies_of_an_earlier_release_keep_their_digest():
+    """Those that accounts were opened with: the ledger has their digest."""
+    policy = read(with_cubes('[["age"], ["ill"]]'))
+    assert policy.digest.hex() == DIGEST_WITH_CUBES
+    former = {**policy.to_json(), "first_look": "1/2", "first_look_at": "opening"}
+    opened = policy_from_json(former, policy.source)
+    assert opened.to_json() == former and opened.digest != policy.digest
 
 
 def test_codes_are_keys_of_an_integer_column_and_no_numbers():

@@ -12,6 +12,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.core.calendar import format_clock, parse_clock
 from noisebank.core.errors import BadQuery, BadRequest, NoisebankError, UnsupportedQuery
 from noisebank.core.estimates import standard_deviation
 from noisebank.core.intervals import confidence_interval
@@ -172,7 +173,10 @@ def describe_values(column: Column) -> str:
         keys = ", ".join(column.key_names[:12]) + (" …" if len(column.keys) > 12 else "")
         return f"one of {keys}" if keys else "any text"
     if column.low is None or column.high is None:
-        return "a number"
+        return "a number" if column.is_numeric else "a date"
+    if column.is_date:
+        low, high = (format_clock(bound * column.step_days) for bound in column.bounds)
+        return f"a date from {low} to {high}"
     return f"a number from {float(column.step * column.low):g} to {float(column.step * column.high):g}"
 
 
@@ -185,10 +189,9 @@ def _build_condition(form: QueryForm, number: int, columns: Mapping[str, Column]
     if column is None:
         form.add_mistake(box, f"{name} is no column; choose one from the list")
         return None
-    if sign not in SIGNS or (not column.is_numeric and sign not in ("=", "<>")):
-        form.add_mistake(
-            box, f"{name} can be compared with {'any sign' if column.is_numeric else '“is” and “is not”'} only"
-        )
+    ordered = column.is_numeric or column.is_date
+    if sign not in SIGNS or (not ordered and sign not in ("=", "<>")):
+        form.add_mistake(box, f"{name} can be compared with {'any sign' if ordered else '“is” and “is not”'} only")
         return None
     if not value:
         form.hint = "Fill in the condition to see its price."
@@ -210,6 +213,8 @@ def _sql_literal(column: Column, value: str) -> str | None:
         if "\x00" in value or (column.keys and value not in column.keys):
             return None
         return "'" + value.replace("'", "''") + "'"
+    if column.is_date:
+        return None if parse_clock(value) is None else f"'{value.strip()}'"
     try:
         number = parse_exact(value.replace("\u202f", ""), "value")
     except BadRequest:
