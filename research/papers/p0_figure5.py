@@ -17,6 +17,8 @@ from research.papers.seeded import survey_account
 CLAIMED = 0.52
 KEPT = tuple(range(0, REQUESTS, 3))
 """Requests whose epsilons go into the chart."""
+LAST = 150
+"""Requests of a run."""
 
 
 def run(quick: bool, moved: Moved) -> Found:
@@ -163,12 +165,14 @@ def draw(found: Found) -> Any:
             mean, low, high = found[name]["curves"][way]
             axes.plot(found["requests"], mean, color=colour, linewidth=2)
             axes.fill_between(found["requests"], low, high, color=colour, alpha=0.18, linewidth=0)
-            axes.annotate(f"{mean[-1]:.2f}", (found["requests"][-1], mean[-1]), (4, 0), textcoords="offset points",
+            end = found[name][way][0]  # after the last request: the curve's points are three requests apart
+            axes.plot([found["requests"][-1], LAST], [mean[-1], end], color=colour, linewidth=2)
+            axes.annotate(f"{end:.2f}", (LAST, end), (4, 0), textcoords="offset points",
                           color=INK, va="center", annotation_clip=False)  # fmt: skip
             axes.plot([], [], color=colour, linewidth=2, label=label)
         axes.axhline(8, color=GREY, linewidth=0.9, linestyle="--")
         axes.text(2, 8.1, "budget: ε = 8", color=INK, fontsize=9)
-        axes.set_xlim(0, 150)
+        axes.set_xlim(0, LAST)
         axes.set_ylim(0, 9)
     panels[0].legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.86))
     one = found["P0"]["curves"]

@@ -185,6 +185,17 @@ def test_a_chart_of_made_up_data_says_so() -> None:
     assert any("made-up data" in text.get_text() for text in first.texts) and not second.texts
 
 
+def test_the_ends_of_figure_5_are_those_of_the_last_request() -> None:
+    """Curves have a point every few requests; the labels at their ends are what the text says, after request 150."""
+    from research.papers.p0_figure5 import EXHIBIT
+
+    curves = {"naive": [[1.0, 4.0, 7.8]] * 3, "bank": [[1.0, 2.0, 2.3]] * 3}
+    one = {"curves": curves, "naive": [7.86, 7.4, 8.3], "bank": [2.32, 2.2, 2.4], "saving": [0.7, 0.69, 0.72]}
+    drawn = EXHIBIT.draw({"requests": [1, 51, 148], "seeds": 10, "P0": one, "P4": one})
+    for axes in drawn.axes:
+        assert {"7.86", "2.32"} <= {text.get_text() for text in axes.texts}
+
+
 def test_a_peak_of_figure_7_is_named() -> None:
     from research.papers.p0_figure7 import BLOCKS, EXHIBIT, list_peaks
 

@@ -147,7 +147,10 @@ def test_every_spelling_is_the_recorded_question(reopened: Shell) -> None:
             answers = [facts_of(account.ask(sql, **WISH)) for sql in spellings]
             assert account.state.spent == paid, spellings
             assert all(answer == answers[0] for answer in answers), spellings
-            seen[spellings[0]] = answers[0] if paid == before else parts
+            # A blur of a part is drawn anew each time.
+            is_blurred = len(parts) > 1 and any(part.case.name == "BLUR" for part in first.parts)
+            is_recorded = paid == before and not is_blurred
+            seen[spellings[0]] = answers[0] if is_recorded else parts
     hold_json("bank/corpus.json", seen)
 
 

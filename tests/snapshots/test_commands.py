@@ -78,9 +78,9 @@ BAD: list[tuple[str, ...]] = [
         "SELECT COUNT(*) FROM people JOIN others ON true", "SELECT COUNT(*) FROM elsewhere",
         "SELECT COUNT(*) FROM people WHERE salary > 5", "SELECT COUNT(*) FROM people WHERE town = 'atlantis'",
         "SELECT COUNT(*) FROM people WHERE age = 'old'", "SELECT COUNT(*) FROM people GROUP BY income",
-        "SELECT town, COUNT(*) FROM people GROUP BY town HAVING COUNT(*) > 5", "SELECT MAX(income) FROM people",
-        "SELECT COUNT(*) FROM people; DROP TABLE people", "SELECT SUM(age + income) FROM people",
-        "SELECT COUNT(*) FROM people WHERE age > income", "SELECT COUNT(*) FROM people LIMIT 1",
+        "SELECT town, COUNT(*) FROM people GROUP BY town HAVING town = 'east'", "SELECT MAX(income) FROM people",
+        "SELECT COUNT(*) FROM people; DROP TABLE people", "SELECT SUM(age + town) FROM people",
+        "SELECT COUNT(*) FROM people WHERE age > town", "SELECT COUNT(*) FROM people LIMIT 1",
     )),
     *(("quote", COUNT, *wish, *P) for wish in (
         ("-e", "0", "-d", "1e-6"), ("-e", "nan", "-d", "1e-6"), ("-e", "much", "-d", "1e-6"), ("-e", "1", "-d", "0"),

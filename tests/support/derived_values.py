@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.derived import BoundedValue, NoisyPart, derive_value
-from noisebank.account.gaussians import Gaussian, Source
+from noisebank.account.gaussians import Gaussian, NoiseSource
 from noisebank.policy.model import Policy
 from noisebank.queries.derived import Aggregate
 from noisebank.queries.selects import parse_select_aggregates
@@ -29,14 +29,14 @@ def make_part(answer: Answer, cluster: int) -> NoisyPart:
     independent = answer.inferred is None
     cluster = cluster if independent else -1
     if not isinstance(answer, GroupedAnswer):
-        return NoisyPart((make_number(answer.value, answer.stddev, Source(cluster, 0, independent)),))
+        return NoisyPart((make_number(answer.value, answer.stddev, NoiseSource(cluster, 0, independent)),))
     numbers = [
-        make_number(group.exact, answer.stddev, Source(cluster, index, independent))
+        make_number(group.exact, answer.stddev, NoiseSource(cluster, index, independent))
         for index, group in enumerate(answer.groups)
     ]
     return NoisyPart(tuple(numbers), answer.running_stddevs)
 
 
-def make_number(value: float | Fraction, stddev: float, source: Source) -> Gaussian:
+def make_number(value: float | Fraction, stddev: float, source: NoiseSource) -> Gaussian:
     """Returns a released number."""
     return Gaussian(Fraction(value), {source: stddev} if stddev else {})

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from noisebank.account.answers import Answer, Group, GroupedAnswer
     from noisebank.account.completion import complete_reservations
     from noisebank.account.cube import CubeStrategy
-    from noisebank.account.derived import derive_values, ratio_interval
+    from noisebank.account.derived import NoisyPart, ratio_interval
+    from noisebank.account.expressions import ExpressionEvaluator, RowNumbers
     from noisebank.account.first_looks import buy_look_if_affordable
+    from noisebank.account.gaussians import Gaussian, NoiseSource, sum_gaussians
     from noisebank.account.pipeline import BatchItem, answer_batch, hold_queries
     from noisebank.account.plain import PlainStrategy
     from noisebank.account.recovery import RecoveryCounts, recover_account
     from noisebank.account.statement import make_openings, make_statement
+    from noisebank.account.tables import sort_rows
     from noisebank.bank.backup import make_backup
     from noisebank.bank.backup_checks import check_vault, open_vault_copy, read_journal_file, replay_journal
     from noisebank.bank.folder import ACCESS, JOURNAL, KEYS, LOCK, VAULT, BankParts
@@ -244,6 +247,8 @@ if TYPE_CHECKING:
     from noisebank.queries.groups import group_count, group_labels, group_order
     from noisebank.queries.predicates import TRUE, Predicate
     from noisebank.queries.query import Function, Query, Question
+    from noisebank.queries.result_expressions import Expression
+    from noisebank.queries.selects import SelectList, parse_select_list
     from noisebank.queries.sensitivity import l2_sensitivity, row_range, saturation_limit
     from noisebank.queries.sql import parse_question
     from noisebank.service.answering import weigh_question

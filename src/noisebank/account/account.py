@@ -20,7 +20,7 @@ from noisebank.account.looking import LookedRequest, answer_looked, build_looked
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.plain import PlainStrategy
 from noisebank.account.present import fix_moment, fix_sql
-from noisebank.account.quoting import quote_question, quote_select
+from noisebank.account.quoting import describe_price, quote_question, quote_select
 from noisebank.account.recall import improve_accuracy
 from noisebank.account.released import ReleasedAnswers
 from noisebank.account.results import build_result
@@ -39,7 +39,7 @@ from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.caches import cache_results
 from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, NoisebankError, NotFound, OutcomeUnknown
+from noisebank.core.errors import BadRequest, Misuse, NoisebankError, NotFound, OutcomeUnknown
 from noisebank.core.estimates import Verdict
 from noisebank.core.quote import Quote
 from noisebank.core.receipts import Receipt
@@ -250,7 +250,13 @@ class Account:
         `arguments` are names and values of the accuracy options, one after the other: hashable, for the cache.
         """
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))
-        return target_select(self.context, self._parse_list_cached(self.policy.resolve_sql(sql)), options)
+        try:
+            select = self._parse_list_cached(self.policy.resolve_sql(sql))
+        except Misuse as error:
+            if error.nearest is not None:
+                error.name_nearest(error.nearest, describe_price(partial(self.quote, error.nearest, **options)))
+            raise
+        return target_select(self.context, select, options)
 
     def quote(
         self,

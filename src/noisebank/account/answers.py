@@ -50,6 +50,8 @@ class GroupedAnswer(Answer):
 
     by: tuple[str, ...] = ()
     groups: tuple[Group, ...] = ()
+    group_stddevs: tuple[float, ...] = ()
+    """From a cube: the standard deviation of each group's number, in the order of the groups."""
     running_stddevs: tuple[float, ...] = ()
     """From a cube, along an ordered column: the standard deviations of the sums of the first 1, 2, ... groups."""
 
@@ -68,11 +70,12 @@ class GroupedAnswer(Answer):
 
 
 def add_groups(
-    answer: Answer, by: tuple[str, ...], labels: Sequence[tuple[str, ...]], values: Sequence[Fraction]
-) -> Answer:
+    answer: Answer, by: tuple[str, ...], labels: Sequence[tuple[str, ...]], values: Sequence[Fraction],
+    stddevs: tuple[float, ...] = (),
+) -> Answer:  # fmt: skip
     """Returns the same answer with its groups, if it has any."""
     if not by:
         return answer
     groups = tuple(Group(keys, float(value), value) for keys, value in zip(labels, values, strict=True))
     common = {name: getattr(answer, name) for name in Answer.__slots__}
-    return GroupedAnswer(**{**common, "value": nan, "exact": Fraction(0)}, by=by, groups=groups)
+    return GroupedAnswer(**{**common, "value": nan, "exact": Fraction(0)}, by=by, groups=groups, group_stddevs=stddevs)

@@ -14,7 +14,7 @@ from math import hypot, sqrt
 from typing import NamedTuple
 
 
-class Source(NamedTuple):
+class NoiseSource(NamedTuple):
     """One released number as a source of noise."""
 
     cluster: int
@@ -30,7 +30,7 @@ class Gaussian:
     """A linear combination of released numbers."""
 
     exact: Fraction
-    terms: Mapping[Source, float]
+    terms: Mapping[NoiseSource, float]
     """Coefficient times standard deviation, for each source."""
 
     @property
@@ -78,7 +78,7 @@ def make_constant(value: Fraction) -> Gaussian:
 
 def sum_gaussians(numbers: Iterable[Gaussian]) -> Gaussian:
     """Returns the sum of some numbers: what they share is added once."""
-    exact, terms = Fraction(0), dict[Source, float]()
+    exact, terms = Fraction(0), dict[NoiseSource, float]()
     for number in numbers:
         exact += number.exact
         for source, term in number.terms.items():
@@ -88,7 +88,7 @@ def sum_gaussians(numbers: Iterable[Gaussian]) -> Gaussian:
 
 def list_running_stddevs(numbers: Iterable[Gaussian]) -> tuple[float, ...]:
     """Returns the standard deviations of the sums of the first 1, 2, ... numbers."""
-    terms, sizes = dict[Source, float](), dict[int, float]()
+    terms, sizes = dict[NoiseSource, float](), dict[int, float]()
     independent, stddevs = 0.0, []
     for number in numbers:
         for source, term in number.terms.items():

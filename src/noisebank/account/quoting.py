@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -13,11 +14,12 @@ from noisebank.account.derived import combine_quotes
 from noisebank.account.pipeline import fit_transaction, preview_plan
 from noisebank.account.selects import ParsedSelect
 from noisebank.core.asks import OWNER
+from noisebank.core.errors import NoisebankError
 from noisebank.core.estimates import CONFIDENCE, standard_deviation
 from noisebank.core.quote import Quote
 from noisebank.core.records import WHOLE_WEIGHT, Case
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.core.wording import budget_share
+from noisebank.core.wording import budget_share, describe_share
 from noisebank.planning.looks import DEFAULT_SPEND
 from noisebank.planning.pricing import AccuracyTarget
 from noisebank.planning.relative import RelativeTarget
@@ -104,3 +106,12 @@ def _cube_columns(context: AccountContext, planned: Plan) -> tuple[str, ...]:
     if not planned.cube_number:
         return ()
     return policy_cubes(context.policy)[context.cubes.planner.cube_numbers.index(planned.cube_number)].columns
+
+
+def describe_price(make_quote: Callable[[], Quote]) -> str:
+    """Returns in words what a question would cost now; nothing if it cannot be said for the accuracy that is wanted."""
+    try:
+        quote = make_quote()
+    except NoisebankError:
+        return ""
+    return f"it costs {describe_share(quote.cost, quote.budget)}" if quote.cost else "it is free now"

@@ -42,8 +42,16 @@ class ReleasedAnswers:
             receipt=self._find_receipt(reservation, sealed),
         )
         if query.by:
-            values = tuple(values[place] for place in group_order(query, context.policy))
-            answer = add_groups(answer, query.by, group_labels(query, context.policy), values)
+            places = group_order(query, context.policy)
+            values = tuple(values[place] for place in places)
+            stddevs = _list_stddevs(sealed, question)
+            answer = add_groups(
+                answer,
+                query.by,
+                group_labels(query, context.policy),
+                values,
+                tuple(stddevs[place] for place in places) if stddevs else (),
+            )
         return self._add_inference(answer, reservation, sealed, question) if reservation.cube else answer
 
     def find_published(self, id: bytes) -> Answer | None:
@@ -103,3 +111,8 @@ class ReleasedAnswers:
             block=block,
             block_digest=ledger.block_digest(block),
         )
+
+
+def _list_stddevs(sealed: SealedAnswer, question: Question) -> tuple[float, ...]:
+    """Returns the standard deviations that an answer from a cube was sealed with; none for other answers."""
+    return tuple(sqrt(Fraction(variance) * question.unit**2) for variance in sealed.body.get("variances", ()))

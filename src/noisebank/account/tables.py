@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import product
-from math import sqrt
 
 from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.derived import NoisyPart
 from noisebank.account.expressions import ExpressionEvaluator, RowNumbers
-from noisebank.account.gaussians import Gaussian, Source, sum_gaussians
+from noisebank.account.gaussians import Gaussian, NoiseSource, sum_gaussians
 from noisebank.account.selects import ParsedSelect
 from noisebank.queries.query import Question
 from noisebank.queries.result_expressions import Key, OrderTerm, Total, is_noisy, list_totals
@@ -108,11 +106,12 @@ def _split_answer(
     factor = own.unit / question.unit
     groups = answer.groups if isinstance(answer, GroupedAnswer) else ()
     values = [group.exact for group in groups] if groups else [answer.exact]
-    stddevs = _list_stddevs(answer, question, len(values))
+    own_stddevs = answer.group_stddevs if isinstance(answer, GroupedAnswer) else ()
+    stddevs = own_stddevs or (answer.stddev,) * len(values)
     numbers = [
         Gaussian(
             (value - question.offset) * factor + own.offset,
-            {Source(cluster, index, independent): float(factor) * stddev} if stddev else {},
+            {NoiseSource(cluster, index, independent): float(factor) * stddev} if stddev else {},
         )
         for index, (value, stddev) in enumerate(zip(values, stddevs, strict=True))
     ]
@@ -124,14 +123,6 @@ def _split_answer(
         rows[tuple(group.keys[place] for place in places)].append(number)
     running = tuple(abs(float(factor)) * stddev for stddev in answer.running_stddevs) if not by else ()
     return {keys: NoisyPart(tuple(row), running) for keys, row in rows.items()}
-
-
-def _list_stddevs(answer: Answer, question: Question, count: int) -> list[float]:
-    """Returns the standard deviation of each number: in a cube they differ from group to group."""
-    variances = answer.receipt.answer.get("variances")
-    if not isinstance(variances, list) or len(variances) != count:
-        return [answer.stddev] * count
-    return [sqrt(Fraction(variance) * question.unit**2) for variance in variances]
 
 
 def _add_subtotals(

@@ -99,13 +99,15 @@ def explain(
     sigma: Exact | None = None,
     confidence: Exact | None = None,
     calibration: str | None = None,
+    spend: Exact | None = None,
+    groups: str | None = None,
 ) -> BudgetExplanation:
     """Returns what the policy's budget answers of these questions (SQL or names; all named queries if there are none).
 
     Each is asked once, in this order, with this accuracy; epsilon 0.1 if none is said. It is rehearsed in a bank in
     memory, from the policy alone.
     """
-    accuracy = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration)
+    accuracy = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups)
     if not accuracy:
         accuracy = {"epsilon": USUAL_EPSILON}
     if "epsilon" in accuracy and "delta" not in accuracy:

@@ -48,10 +48,11 @@ if TYPE_CHECKING:
 @bank_option
 @account_option
 @json_option
+@click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, with the ends of each interval.")
 @handle_errors
 def ask_question(
     question: str | None, file: Path | None, atomic: bool, max_cost: str | None, key: str | None, receipt: Path | None,
-    analyst: str, folder: Path, account: str | None, as_json: bool, **options: Any,
+    analyst: str, folder: Path, account: str | None, as_json: bool, as_csv: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Answer a question, with noise, and charge what is new in it.
 
@@ -69,6 +70,8 @@ def ask_question(
         raise BadRequest("question", question or "nothing", "ask one question, or those of a --file")
     if atomic and file is None:
         raise BadRequest("atomic", question, "goes with --file: one question is charged at once anyway")
+    if as_csv and (as_json or question is None):
+        raise BadRequest("csv", "json" if as_json else file, "goes with one question, without --json")
     # A key of our own makes an interrupted question one that can be asked again.
     key = SystemEntropy().token(16).hex() if key is None else key
     if question is None:
@@ -87,6 +90,9 @@ def ask_question(
         result = selected.ask(question, max_cost=max_cost, key=key, analyst=analyst, **options)
         if receipt is not None:
             _write_receipts(receipt, result.receipts)
+    if as_csv:
+        click.echo(result.to_csv(), nl=False)
+        return
     show_json(result.to_json()) if as_json else show_result(result)
 
 

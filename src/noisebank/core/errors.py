@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from noisebank.core.units import Precision
 
 
+ASK_INSTEAD = ". Instead, ask: "
+
+
 class NoisebankError(Exception):
     """Base of all errors that this package raises on purpose."""
 
@@ -73,6 +76,14 @@ class Misuse(NoisebankError):
     """The request is wrong in itself. Nothing happened."""
 
     kind = "Misuse"
+    nearest: str | None = None
+    """Of a question that is not answered: SQL of the nearest one that is."""
+
+    def name_nearest(self, sql: str, price: str = "") -> None:
+        """Adds the nearest question that can be answered to the message, and what it costs, if that is known."""
+        text = str(self) if self.nearest is None else str(self).rpartition(ASK_INSTEAD)[0]
+        self.nearest = sql
+        self.args = (f"{text}{ASK_INSTEAD}{sql}{price and f' ({price})'}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,15 @@ class BadQuery(Misuse):
     """The text is not SQL, or names something that the policy does not declare."""
 
     kind = "BadQuery"
+    is_answer = False
+    """Whether the message is the answer, since it follows from the policy: then no other question is named."""
+
+    @classmethod
+    def with_answer(cls, message: str) -> BadQuery:
+        """Returns the refusal of a question whose answer is public."""
+        error = cls(message)
+        error.is_answer = True
+        return error
 
 
 class UnsupportedQuery(Misuse):

@@ -7,7 +7,7 @@ from math import exp
 from typing import TYPE_CHECKING
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.rendering import format_confidence
+from noisebank.core.rendering import NO_BOUND, format_confidence, is_time_series, row_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from noisebank.core.estimates import Estimate
     from noisebank.core.result import Result
 
-MAX_BARS = 60
+MAX_BARS, MAX_TIME_LABELS = 60, 8
 BLUE, GREY = "#0072B2", "#444444"
 BAR_HEIGHT = 0.32
 """Of one group, in inches."""
@@ -32,16 +32,19 @@ def plot_result(result: Result) -> Figure:
     if not result.rows:
         raise BadRequest("output", "plot", "this result has no rows")
     count = min(len(result.rows), MAX_BARS)
-    height = 1.4 + BAR_HEIGHT * count if result.by else 2.6
+    height = 3.4 if is_time_series(result) else 1.4 + BAR_HEIGHT * count if result.by else 2.6
     panels = len(result.items)
     figure: Figure = figure_module.Figure(figsize=(6.4 * panels if panels > 1 else 7.2, height), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     for name, panel in zip(result.items, axes, strict=True):
-        if result.by:
+        if is_time_series(result):
+            _draw_line(panel, result, name)
+        elif result.by:
             _draw_bars(panel, result, name)
         else:
             _draw_number(panel, result.rows[0][name])
-        panel.set_xlabel(f"{name}, with {format_confidence(result.confidence)} interval")
+        label = f"{name}, with {format_confidence(result.confidence)} interval"
+        (panel.set_ylabel if is_time_series(result) else panel.set_xlabel)(label)
         panel.spines[["top", "right"]].set_visible(False)
     text = result.sql if len(result.sql) <= 110 else result.sql[:109] + "…"
     figure.suptitle(text, x=0.01, ha="left", fontsize=9)
@@ -58,12 +61,28 @@ def _draw_bars(panel: Axes, result: Result, name: str) -> None:
         if estimate.low is not None and estimate.high is not None:
             panel.plot([estimate.low, estimate.high], [index, index], color=GREY, linewidth=1.6)
             panel.plot([estimate.low, estimate.high], [index, index], "|", color=GREY, markersize=7)
-    labels = [" / ".join("(all)" if key is None else key for key in row.keys) for row in rows]
-    panel.set_yticks(range(len(rows)), labels)
+        if estimate.value is not None and (estimate.low is None or estimate.high is None):
+            panel.annotate(NO_BOUND, (estimate.value, index), color=GREY, va="center", fontsize=8)
+    panel.set_yticks(range(len(rows)), [row_label(row) for row in rows])
     panel.invert_yaxis()
     panel.axvline(0, color=GREY, linewidth=0.8)
     if len(result.rows) > MAX_BARS:
         panel.set_title(f"the first {MAX_BARS} of {len(result.rows)} rows", fontsize=8, loc="right")
+
+
+def _draw_line(panel: Axes, result: Result, name: str) -> None:
+    """Draws a line over time with the band of the intervals; there is none where nothing bounds a number."""
+    points = [(index, row[name]) for index, row in enumerate(result.rows) if row[name].value is not None]
+    places = [index for index, _ in points]
+    panel.plot(places, [estimate.value or 0.0 for _, estimate in points], color=BLUE, marker="o", markersize=3)
+    bounded = [(index, each.low, each.high) for index, each in points if each.low is not None and each.high is not None]
+    panel.fill_between(
+        [index for index, _, _ in bounded], [low for _, low, _ in bounded], [high for _, _, high in bounded],
+        color=BLUE, alpha=0.25, linewidth=0,
+    )  # fmt: skip
+    step = -(-len(result.rows) // MAX_TIME_LABELS)
+    ticks = range(0, len(result.rows), step)
+    panel.set_xticks(list(ticks), [row_label(result.rows[index]) for index in ticks])
 
 
 def _draw_number(panel: Axes, estimate: Estimate) -> None:

@@ -77,7 +77,8 @@ SERVICE_PROBLEMS = {
 
 
 ERROR_FIELDS = {
-    "unsupported-query": ("clause", "advice"),
+    "bad-query": ("nearest",),
+    "unsupported-query": ("clause", "advice", "nearest"),
     "budget-exhausted": ("asked", "left"),
     "view-exhausted": ("limit", "used"),
     "draws-exhausted": ("most", "drawn"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 20
 """Rows of `repr` and of a notebook's table; `to_pandas` has all."""
+NO_BOUND = "no bound"
+"""Stands for an end of an interval that nothing bounds."""
+TIME_LABEL = re.compile(r"\[?\d{4}-\d{2}(-\d{2})?\b")
+MIN_TIMES = 3
 Facts = list[tuple[str, str]]
 """Pairs of a name and what is said about it."""
 
@@ -77,15 +82,35 @@ def row_cells(result: Result, row: Row) -> list[str]:
     cells = []
     for name in result.columns:
         if name in result.by:
-            key = row.keys[result.by.index(name)]
-            cells.append("(all)" if key is None else key)
+            cells.append(key_text(row.keys[result.by.index(name)]))
             continue
         estimate = row[name]
         digits = digits_error(estimate)
         value = format_number(estimate.value, digits)
         cells.append(value if estimate.label is None else f"{estimate.label} ({value})")
-        cells += [format_number(end, digits) for end in (estimate.low, estimate.high)]
+        cells += [format_end(estimate, end) for end in (estimate.low, estimate.high)]
     return cells
+
+
+def format_end(estimate: Estimate, end: float | None) -> str:
+    """Returns an end of an estimate's interval; one that nothing bounds says so."""
+    return NO_BOUND if end is None and estimate.value is not None else format_number(end, digits_error(estimate))
+
+
+def key_text(key: str | None) -> str:
+    """Returns a key, or what stands for all of them together."""
+    return "(all)" if key is None else key
+
+
+def row_label(row: Row) -> str:
+    """Returns the keys of a row as one text."""
+    return " / ".join(map(key_text, row.keys))
+
+
+def is_time_series(result: Result) -> bool:
+    """Whether the rows are grouped by one key that is time, in its order: then they are drawn as a line."""
+    labels = [row.keys[0] or "" for row in result.rows] if len(result.by) == 1 else []
+    return len(labels) >= MIN_TIMES and all(map(TIME_LABEL.match, labels)) and labels == sorted(labels)
 
 
 def charge_facts(result: Result) -> Facts:
@@ -105,7 +130,10 @@ def charge_facts(result: Result) -> Facts:
 def estimate_text(estimate: Estimate, confidence: float) -> str:
     """Returns a number with its interval; "± half-width" where the interval lies evenly around it."""
     digits = digits_error(estimate)
-    value, low, high = (format_number(number, digits) for number in (estimate.value, estimate.low, estimate.high))
+    value = format_number(estimate.value, digits)
+    low, high = format_end(estimate, estimate.low), format_end(estimate, estimate.high)
+    if low == high == NO_BOUND:
+        return f"{value} ({format_confidence(confidence)}: {NO_BOUND})"
     if estimate.stddev is None:
         return f"{value} ({format_confidence(confidence)}: {low} to {high})"
     half, stddev = format_number(estimate.half_width, digits), format_number(estimate.stddev, digits)

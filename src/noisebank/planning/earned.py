@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisebank.core.records import CellRun
-from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 from noisebank.planning.linear import Vector
 from noisebank.planning.looked import MAX_ROWS_OF_LOOK, LookPosterior, MeasuredLook
 from noisebank.planning.losses import (
@@ -76,6 +76,7 @@ class LookBuyer:
         self._books = [book for book in (self.spending, cube) if book is not None]
         if cube is not None and isinstance(losses, PairLosses):  # pairs take too much memory to keep them twice
             self.spending, self._books = cube, [cube]
+        self._pair_prices: dict[Strategy, float] = {}
         self._unnoted: list[QueryTarget] = []
         self._seen = (False,) * len(axes)
         self._expected = expected or self._seen
@@ -142,10 +143,18 @@ class LookBuyer:
             return False
         if tried_seen == strategy.seen and aim >= tried_aim and limit < MIN_GROWTH * tried_limit:
             return False
-        if isinstance(self._losses, PairLosses):
-            return True
+        if isinstance(self._losses, PairLosses):  # the look's worst pair, less what pairs have lost at most
+            price = aim * self._price_pairs(strategy)
+            return price - float(self.spending.spent.max()) <= limit and price <= highest
         price = aim * strategy.price  # of all, with what is paid
         return price - float(self.spending.spent.min()) <= limit and price <= highest
+
+    def _price_pairs(self, strategy: Strategy) -> float:
+        """Returns the loss of the worst pair of cells in a whole look at precision 1, less a margin for rounding."""
+        if strategy not in self._pair_prices:
+            whole = Look(strategy, Precision(UNITS_PER_PRECISION), np.zeros((0, strategy.part_count), dtype=object), ())
+            self._pair_prices[strategy] = float(self._losses.of_look(whole).max()) * (1 - 1e-6)
+        return self._pair_prices[strategy]
 
     def _find_missing(self, strategy: Strategy, precision: Precision, known: CubePosterior) -> MissingLook | None:
         """Returns the look that is missing."""

@@ -21,6 +21,7 @@ from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Policy
 from noisebank.queries.arguments import describe_argument
+from noisebank.queries.bins import suggest_bins
 from noisebank.queries.conditions import ConditionParser, find_column
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import Question
@@ -176,6 +177,11 @@ class AggregateRewriter:
         if not isinstance(bare, exp.Mode) and not column.is_numeric:
             raise BadQuery(
                 f"column {column.name} is {column.kind.value}, not a number: {bare.key.upper()} needs numbers"
+            )
+        if column.is_numeric and not column.keys and not column.bins and column.low is not None:
+            raise BadQuery(
+                f"{bare.key.upper()}({column.name}) needs bins: declare some in the policy, for example "
+                f"{suggest_bins(column)} under [columns.{column.name}]"
             )
         counts = self._make_question("COUNT(*)", group=argument)
         if isinstance(bare, exp.Mode):

@@ -14,10 +14,12 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadPolicy, BadQuery, Mistake, Misuse, UnsupportedQuery
 from noisebank.policy.model import Policy
+from noisebank.queries.bins import suggest_bins
 from noisebank.queries.clauses import parse_grouping, split_clauses
 from noisebank.queries.conditions import ConditionParser
 from noisebank.queries.derived import Aggregate, AggregateRewriter, Derivation, strip_parens
 from noisebank.queries.group_keys import parse_group_key
+from noisebank.queries.inlining import inline_subqueries
 from noisebank.queries.present import policy_now, write_moment
 from noisebank.queries.result_expressions import (
     Condition,
@@ -29,7 +31,8 @@ from noisebank.queries.result_expressions import (
     is_noisy,
 )
 from noisebank.queries.result_parser import ResultParser
-from noisebank.queries.sql import check_plain_select, parse_question, parse_statement
+from noisebank.queries.sql import check_plain_select, parse_question, parse_statement, refuse_public_rows
+from noisebank.queries.suggestions import suggest_question
 
 MAX_RESULTS = 64
 """Of one SELECT: enough for every statistic of some columns. What is computed from released numbers costs nothing; the
@@ -91,6 +94,16 @@ def parse_select_list(sql: str, policy: Policy) -> SelectList:
         return _SelectBuilder(policy, text, statement).build_list()
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
+    except Misuse as error:
+        is_answer = isinstance(error, BadQuery) and error.is_answer
+        nearest = None if is_answer else suggest_question(statement, policy, lambda each: _build_list(each, policy))
+        if nearest is not None:
+            error.name_nearest(nearest)
+        raise
+
+
+def _build_list(sql: str, policy: Policy) -> SelectList:
+    return _SelectBuilder(policy, sql, parse_statement(sql)).build_list()
 
 
 def check_named_queries(policy: Policy) -> None:
@@ -113,7 +126,9 @@ class _SelectBuilder:
 
     def __init__(self, policy: Policy, text: str, statement: exp.Select) -> None:
         self.policy, self.text, self.statement = policy, text, statement
-        self.clauses = split_clauses(statement, policy.columns)
+        inlined = inline_subqueries(statement)
+        self.is_inlined = inlined is not statement
+        self.clauses = split_clauses(inlined, policy.columns)
         self.plain = self.clauses.plain
         check_plain_select(self.plain, policy)
         self.grouping = parse_grouping(self.plain)
@@ -123,6 +138,9 @@ class _SelectBuilder:
         if where is not None and any(not isinstance(node, exp.Column) for node in nodes):
             conditions.look_within(conditions.parse_condition(where.this))
         group_keys = [parse_group_key(node, conditions) for node in nodes]
+        for node, key in zip(nodes, group_keys, strict=True):
+            if isinstance(node, exp.Column):
+                self._check_bins(key.column)
         self.keys = [(node, key.column) for node, key in zip(nodes, group_keys, strict=True)]
         self.rewriter = AggregateRewriter(policy, self.plain, [node.sql(dialect="duckdb") for node in nodes])
         columns = {key.column: policy.columns[key.column] for key in group_keys if key.labels is None}
@@ -134,8 +152,7 @@ class _SelectBuilder:
         if not items:
             raise UnsupportedQuery("SELECT without an aggregate", "single values are never shown")
         if not self.results.aggregates:
-            rows = self.policy.public_rows
-            raise BadQuery(f"the number of rows is public in this account: {rows}; nothing needs to be spent")
+            raise refuse_public_rows(self.policy)
         if len(items) > MAX_RESULTS:
             raise UnsupportedQuery(f"more than {MAX_RESULTS} results", "ask for fewer at a time")
         if len({column.name for column in columns}) < len(columns):
@@ -171,6 +188,15 @@ class _SelectBuilder:
             return next((name for _, name in self.keys if name.lower() == bare.name.lower()), None)
         return None
 
+    def _check_bins(self, name: str) -> None:
+        """Names the bins to declare for a number that cannot be grouped by."""
+        column = self.policy.columns.get(name)
+        if column and column.is_numeric and not column.keys and not column.bins and column.low is not None:
+            raise BadQuery(
+                f"column {column.name} has no declared keys or bins, so nothing can be grouped by it: declare some in "
+                f"the policy, for example {suggest_bins(column)} under [columns.{column.name}]"
+            )
+
     def _name_grouping_sets(self) -> tuple[tuple[str, ...], ...]:
         names = [name for _, name in self.keys]
         return tuple(tuple(names[index] for index in indices) for indices in self.grouping.sets)
@@ -196,6 +222,7 @@ class _SelectBuilder:
     def _parse_result(self, node: exp.Expr) -> Expression:
         if (
             self.clauses.is_verbatim
+            and not self.is_inlined
             and not self.grouping.sets
             and self.results.is_single_question(node.unalias())
             and sum(1 for each in self.plain.expressions if self.find_key(each.unalias()) is None) == 1

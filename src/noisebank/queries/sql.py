@@ -178,6 +178,12 @@ def _check_table(select: exp.Select, nodes: Sequence[exp.Expr], policy: Policy) 
             raise BadQuery(f"{column.sql(dialect='duckdb')} is no column of {table.alias_or_name}")
 
 
+def refuse_public_rows(policy: Policy) -> BadQuery:
+    """Returns the refusal of a question about nothing but the number of rows."""
+    text = f"the number of rows is public in this account: {policy.public_rows}; nothing needs to be spent"
+    return BadQuery.with_answer(text)
+
+
 class _QuestionBuilder:
     """Builds the canonical question of one SELECT."""
 
@@ -189,7 +195,7 @@ class _QuestionBuilder:
         where = select.args.get("where")
         condition = self.conditions.parse_condition(where.this) if where else TRUE
         if condition is FALSE:
-            raise BadQuery("by the policy no row can meet this condition, so the answer is 0")
+            raise BadQuery.with_answer("by the policy no row can meet this condition, so the answer is 0")
         self.conditions.look_within(condition)
         keys = self._parse_group_by(select)
         by = tuple(key.column for key in keys)
@@ -236,5 +242,7 @@ class _QuestionBuilder:
     def _refuse_public(self, query: Query) -> None:
         rows = self.policy.public_rows
         if rows is not None and query.is_simple and query.function is Function.COUNT:
-            raise BadQuery(f"the number of rows is public in this account: {rows}; nothing needs to be spent")
-        raise BadQuery("by the policy nobody can change this number, so it is public; nothing needs to be spent")
+            raise refuse_public_rows(self.policy)
+        raise BadQuery.with_answer(
+            "by the policy nobody can change this number, so it is public; nothing needs to be spent"
+        )

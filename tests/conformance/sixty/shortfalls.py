@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_REASONS = {"a subquery or a CTE": "H18 S16"}
+_REASONS: dict[str, str] = {}
+"""Names of questions, separated by spaces, by the reason."""
 
 SHORTFALLS = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """By the question's name."""

@@ -12,7 +12,7 @@ from conformance.sixty.shortfalls import SHORTFALLS
 from conformance.stores import Store
 from examples.questions import ExampleQuestion, Expectation, read_questions
 from examples.worlds import WORLDS
-from noisebank import NoisebankError
+from noisebank import Account, NoisebankError
 from support.internals import BadQuery, UnsupportedQuery
 
 ACCURACY = {"epsilon": "4", "delta": "1e-9"}
@@ -24,7 +24,7 @@ def find_shortfall(bank: ExampleBank, tables: ExactTables, question: ExampleQues
     try:
         result = bank.account_for(question).ask(question.sql, **ACCURACY)
     except (BadQuery, UnsupportedQuery) as refusal:
-        return f"refused: {refusal}" if answered else find_missing_help(bank, refusal)
+        return f"refused: {refusal}" if answered else find_missing_help(bank.account_for(question), refusal)
     except NoisebankError as error:
         return f"{type(error).__name__}: {error}"
     if not answered:
@@ -32,8 +32,14 @@ def find_shortfall(bank: ExampleBank, tables: ExactTables, question: ExampleQues
     return find_difference(question, result, tables.evaluate(question.name, question.sql))
 
 
-def find_missing_help(bank: ExampleBank, refusal: BadQuery | UnsupportedQuery) -> str:
+def find_missing_help(account: Account, refusal: BadQuery | UnsupportedQuery) -> str:
     """Returns what is missing in a refusal: a question that can be answered, as SQL to paste."""
+    if refusal.nearest is None:
+        return "no question that can be answered is named"
+    try:
+        account.ask(refusal.nearest, **ACCURACY)
+    except NoisebankError as error:
+        return f"the question that is named is refused: {error}"
     return ""
 
 

@@ -150,7 +150,7 @@ def test_what_is_not_known_is_said() -> None:
         empty.interval(0.5)
     with pytest.raises(BadRequest, match="several answers"):
         _ = empty.exact
-    assert "5 (95%: – to –)" in repr(empty)
+    assert "5 (95%: no bound)" in repr(empty)
 
 
 def test_the_budget_is_shown_as_a_share_first_and_the_half_width_after_the_sign() -> None:

@@ -120,7 +120,7 @@ class Look:
     def rows_over_cells(self) -> Vector:
         """Returns R / scale over the cells: for cubes that are small enough."""
         size, strategy = self.strategy.part_count, self.strategy
-        rows = strategy.multiply(np.eye(size, dtype=np.int64).astype(object)).T.astype(np.float64) / strategy.scale
+        rows = strategy.combine(np.eye(size))
         if self.factors:
             rows -= (self.directions.T.astype(np.float64) / ROW_SCALE) @ (
                 self.left_out.astype(np.float64) / strategy.scale

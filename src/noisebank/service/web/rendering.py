@@ -27,7 +27,7 @@ from noisebank.ledger.protocol import AccountState
 from noisebank.service.authenticator import SESSION_COOKIE, is_cross_origin, state_of
 from noisebank.service.errors import ApiError
 from noisebank.service.roles import Caller
-from noisebank.service.web import formatting, svg
+from noisebank.service.web import formatting, result_charts, svg
 
 PACKAGE_FOLDER = Path(__file__).parent
 STATIC_FOLDER = PACKAGE_FOLDER / "static"
@@ -37,7 +37,7 @@ DRAW = SimpleNamespace(
     gauge=svg.draw_gauge,
     progress=svg.draw_progress,
     interval=svg.draw_interval,
-    bars=svg.draw_bars,
+    groups=result_charts.draw_groups,
     lines=svg.draw_lines,
     heat=svg.draw_heat_map,
 )

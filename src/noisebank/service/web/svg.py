@@ -11,12 +11,10 @@ from math import exp, floor, isfinite, log10
 
 from markupsafe import Markup, escape
 
-from noisebank.core.estimates import Estimate, Row
+from noisebank.core.estimates import Estimate
 from noisebank.core.rendering import digits_error, format_confidence
-from noisebank.core.result import Result
 from noisebank.service.web.formatting import format_number
 
-MAX_BARS = 60
 MAX_HEAT_SIDE = 40
 """Rows or columns of a heat map; finer ones are merged, the fullest cell of each square counts."""
 
@@ -80,56 +78,6 @@ def draw_interval(estimate: Estimate, confidence: float) -> Markup:
         parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{base + 20}" text-anchor="middle">{label}</text>')
     parts.append(f'<line class="span" x1="{x_of(low):.1f}" x2="{x_of(high):.1f}" y1="{base}" y2="{base}"/>')
     return Markup("".join(parts) + "</svg>")
-
-
-def draw_bars(result: Result, item: str) -> Markup:
-    """Draw one bar per group with its interval; the largest `MAX_BARS` if there are more."""
-    bars = [bar for row in result.rows if (bar := _bar_ends(row, item)) is not None]
-    if not bars:
-        return Markup("")
-    level = format_confidence(result.confidence)
-    title = f"{item} by {', '.join(result.by)}, with {level} intervals; the table has the same numbers"
-    largest = sorted(range(len(bars)), key=lambda index: -bars[index][1])[:MAX_BARS]
-    drawn = [bars[index] for index in sorted(largest)]
-    low, high = min(0.0, *(bar[2] for bar in drawn)), max(0.0, *(bar[3] for bar in drawn))
-    high = high if high > low else low + 1.0
-    row, side, width = 26, 150.0, 640.0
-    scale = (width - side - 16) / (high - low)
-
-    def x_of(point: float) -> float:
-        return side + (point - low) * scale
-
-    height = row * len(drawn) + 28
-    parts = [f'<svg class="bars" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{escape(title)}">']
-    for tick in round_ticks(low, high, 6):
-        parts.append(f'<line class="grid" x1="{x_of(tick):.1f}" x2="{x_of(tick):.1f}" y1="0" y2="{height - 24}"/>')
-        label = format_number(tick)
-        parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
-    for line, (label, value, least, most) in enumerate(drawn):
-        middle = line * row + row / 2
-        start, stop = sorted((x_of(0.0), x_of(value)))
-        name = label if len(label) <= 22 else label[:21] + "…"
-        error = (most - least) / 4 or None
-        ends = f"{format_number(least, error)} and {format_number(most, error)}"
-        whole = f"{label}: {format_number(value, error)}, {level} between {ends}"
-        parts.append(
-            f"<g><title>{escape(whole)}</title>"
-            f'<text class="label" x="{side - 10}" y="{middle + 5:.1f}" text-anchor="end">{escape(name)}</text>'
-            f'<rect class="bar" x="{start:.1f}" y="{middle - 8:.1f}" width="{max(stop - start, 0.5):.1f}" height="16"/>'
-            f'<path class="error" d="M{x_of(least):.1f} {middle - 5:.1f}v10m0-5H{x_of(most):.1f}'
-            f'm0-5v10"/></g>'
-        )
-    parts.append(f'<line class="axis" x1="{x_of(0.0):.1f}" x2="{x_of(0.0):.1f}" y1="0" y2="{height - 24}"/>')
-    return Markup("".join(parts) + "</svg>")
-
-
-def _bar_ends(row: Row, item: str) -> tuple[str, float, float, float] | None:
-    """Return label, value and the ends of the interval, the value itself for an unknown end; None without a value."""
-    estimate = row[item]
-    if estimate.value is None:
-        return None
-    low, high = (estimate.value if end is None else end for end in (estimate.low, estimate.high))
-    return " / ".join("(all)" if key is None else key for key in row.keys), estimate.value, low, high
 
 
 def draw_lines(

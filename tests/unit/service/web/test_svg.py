@@ -6,12 +6,7 @@ import re
 
 import pytest
 
-from noisebank.core.charges import Charge
-from noisebank.core.estimates import Estimate, Row
-from noisebank.core.records import Case
-from noisebank.core.result import Result
-from noisebank.core.units import Precision
-from noisebank.service.web.svg import draw_bars, draw_heat_map, draw_lines
+from noisebank.service.web.svg import draw_heat_map, draw_lines
 
 TOP, BOTTOM, LEFT, RIGHT = 8.0, 214.0, 54.0, 630.0
 """The corners in which curves are drawn, of 640 x 240."""
@@ -43,39 +38,6 @@ def test_nothing_spent_is_a_line_at_the_bottom() -> None:
     assert read_points(draw_lines([("spent", [0.0]), ("more", [0.0, 0.0])], 0, None, "x")) == [
         [(LEFT, BOTTOM)], [(LEFT, BOTTOM), (RIGHT, BOTTOM)],
     ]  # fmt: skip
-
-
-def read_bars(drawing: str) -> list[tuple[str, float, float, float]]:
-    """Of each bar: its label, the height of its middle, start and width."""
-    pattern = r'<text class="label" [^>]*>([^<]*)</text><rect class="bar" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"'
-    return [(label, float(y) + 8, float(x), float(width)) for label, x, y, width in re.findall(pattern, drawing)]
-
-
-def make_groups(*rows: tuple[tuple[str, ...], float | None, float | None, float | None]) -> Result:
-    """A result by two keys: keys, value, low and high of each group."""
-    charge = Charge(Case.FIRST, Precision(1), Precision(9), Precision(10), 1e-6)
-    made = tuple(Row(keys, (Estimate(*numbers),), ("n",)) for keys, *numbers in rows)
-    return Result("SELECT", ("k", "l", "n"), ("k", "l"), ("n",), made, charge, ())
-
-
-def test_bars_start_at_zero_and_lie_below_each_other() -> None:
-    groups = (
-        (("a",), 100.0, 90.0, 158.0),
-        (("b", "c"), -50.0, -50.0, -50.0),
-        (("unknown",), None, None, None),
-        (("a name of more than twenty-two letters",), 79.0, 0.0, 100.0),
-    )
-    scale = (640 - 150 - 16) / (158 + 50)
-    zero = 150 + 50 * scale
-    drawing = draw_bars(make_groups(*groups), "n")
-    bars = read_bars(drawing)
-    assert [label for label, *_ in bars] == ["a", "b / c", "a name of more than t…"]
-    assert [numbers for _, *numbers in bars] == [
-        pytest.approx(numbers, abs=0.051)
-        for numbers in ([13, zero, 100 * scale], [39, 150, 50 * scale], [65, zero, 79 * scale])
-    ]
-    assert 'viewBox="0 0 640 106"' in drawing and "n by k, l, with 95% intervals" in drawing
-    assert draw_bars(make_groups(groups[2]), "n") == ""
 
 
 def test_cells_of_a_heat_map_are_named_and_darker_the_more_was_spent() -> None:
