@@ -10,7 +10,7 @@ import pytest
 from property.path_histories import play_history, to_line
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("path_histories.jsonl").read_text().splitlines()]
-"""Recorded anew when looks became strategies (ADR 31): prices in cubes, and parts of averages, are others since then."""
+"""Recorded anew when looks became strategies (ADR 31): prices in cubes and of parts of averages changed then."""
 
 
 @pytest.mark.parametrize("recorded", RECORDED[:12], ids=lambda recorded: str(recorded["seed"]))

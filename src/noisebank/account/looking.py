@@ -75,6 +75,8 @@ def answer_looked(context: AccountContext, items: Sequence[BatchItem], looked: S
     for number in range(2, MAX_LOOKS + 2):
         steps = [(request, plan_step(context, request, number)) for request in looked]
         planned = [(request, item) for request, item in steps if item is not None]
+        if not planned:
+            return
         answer_batch(context, [item for _, item in planned])
         for request, item in planned:
             take_step(request, item)

@@ -11,7 +11,7 @@ from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.core.estimates import CONFIDENCE
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.planning.looks import ErrorGoal
-from noisebank.planning.pricing import AccuracyTarget, PrecisionTarget, PrivacyTarget
+from noisebank.planning.pricing import AccuracyTarget, PrecisionTarget, PrivacyTarget, compute_target
 from noisebank.queries.query import Question
 from noisebank.queries.selects import SelectList
 
@@ -62,14 +62,12 @@ def merge_question(questions: list[TargetedQuestion], part: TargetedQuestion) ->
 
 def is_unitless(accuracy: AccuracyTarget) -> bool:
     """Whether a target is about privacy: the same precision whatever a question's unit is."""
-    return _unitless_precision(accuracy) is not None
+    return isinstance(accuracy, (PrivacyTarget, PrecisionTarget))
 
 
 def _unitless_precision(accuracy: AccuracyTarget) -> Precision | None:
     """Returns the precision of a target about privacy; None if it depends on a question's unit."""
-    if isinstance(accuracy, (PrivacyTarget, PrecisionTarget)):
-        return accuracy.target_precision(Fraction(1))
-    return None
+    return compute_target(accuracy, Fraction(1)) if is_unitless(accuracy) else None
 
 
 def join_selects(parsed: Sequence[ParsedSelect]) -> ParsedSelect:

@@ -24,8 +24,8 @@ from noisebank.planning.strategies.completion import Look
 
 MAX_PAIR_CELLS = 1024
 """Cells up to which all pairs are kept: 8 MB for each table of pairs."""
-ROUNDING_SHARE = 2.0**-40
-"""Of a sum of losses: far above the rounding of a million additions."""
+ROUNDING_SHARE = 2.0**-30
+"""Of a sum of losses. An account has at most 2^20 measurements, so rounding moves a sum by less than 2^-32 of it."""
 
 
 class Losses(Protocol):

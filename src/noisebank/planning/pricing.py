@@ -164,7 +164,7 @@ def divide_target(accuracy: AccuracyTarget, shares: Sequence[Fraction]) -> list[
     depends on the data.
     """
     assert isinstance(accuracy, (PrivacyTarget, PrecisionTarget)), "others are for plain questions"
-    target = accuracy.target_precision(Fraction(1))
+    target = compute_target(accuracy, Fraction(1))
     return [PrecisionTarget(floor_to_ladder(Precision(int(target.units * share)))) for share in shares]
 
 

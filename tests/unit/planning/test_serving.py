@@ -7,10 +7,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from noisebank.core.records import CellRun
-from noisebank.planning.serving import COUNT_KEY, CubeQuery, GroupQuery, find_cube_query, make_first_look
+from noisebank.core.units import Precision
+from noisebank.planning.serving import COUNT_KEY, CubeQuery, GroupQuery, cube_statistic, find_cube_query, make_look
+from noisebank.planning.strategies.completion import find_missing
+from noisebank.planning.strategies.kronecker import find_strategy
 from noisebank.policy.file import parse_policy
 from noisebank.queries.query import Function
 from noisebank.queries.sql import parse_question
@@ -73,6 +77,10 @@ def test_a_query_over_cells_names_its_statistic(select: str, key: tuple[Function
     question = parse_question(f"SELECT {select} FROM t WHERE town = 'b'", CUBED)
     found = find_cube_query(question.query, CUBED)
     assert found is not None and found.statistic_key == key
-    look = make_first_look(found.cube, key)
+    strategy = find_strategy(cube_statistic(CUBED, found.cube, key).axes, (True,))
+    nothing_known = np.zeros((0, strategy.part_count))
+    missing = find_missing(strategy, Precision.ceil(Fraction(1)), 0.0, nothing_known, np.zeros(0))
+    assert missing is not None
+    look = make_look(found.cube, key, missing.round_rows())
     looked = find_cube_query(look, CUBED)
     assert looked is not None and looked.statistic_key == key and looked.groups == ()
