@@ -108,8 +108,8 @@ def explain(
     memory, from the policy alone.
     """
     accuracy = collect_accuracy(epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups)
-    if not accuracy:
-        accuracy = {"epsilon": USUAL_EPSILON}
+    if not accuracy.keys() - {"confidence", "calibration", "groups"}:
+        accuracy["epsilon"] = USUAL_EPSILON
     if "epsilon" in accuracy and "delta" not in accuracy:
         accuracy["delta"] = str(float(policy.delta))
     texts = tuple(questions) or tuple(policy.queries)
