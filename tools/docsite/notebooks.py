@@ -2,8 +2,8 @@
 
     python -m tools.docsite.notebooks          # executes all of them and writes their outputs
 
-The owner's notebook makes a bank; it is then served for the analyst's, whose receipt the auditor's checks. The study has
-tables of its own, from `python -m examples`. All run in one folder, each in a process of its own. They also run in
+The owner's notebook makes a bank; it is then served for the analyst's, whose receipt the auditor's checks. The study
+has tables of its own, from `python -m examples`. All run in one folder, each in a process of its own. They also run in
 Jupyter, beside docs/tutorial's table and policy, or the examples'.
 """
 
