@@ -14,8 +14,8 @@ REQUIRED = (0.99, 0.98, 0.96, 0.96, 0.95, 0.93, 0.99, 0.98, 0.95, 0.97)
 TYPES = (1, 1, 1, 1, 1, 0, 0, 0, 0, 0)
 SLACK, STEP = 0.02, 0.0005
 REACH = 0.1
-"""The share of the wanted precision from which on the last measurement is taken; of 0.1, 0.3 and 0.6 the one whose cost
-the reference states."""
+"""The share of the wanted precision from which on the last measurement is taken; chosen after
+looking: of 0.1, 0.3 and 0.6 the one whose cost is the reference's (1.7; the others give 1.9 and 2.3)."""
 TRUTHS = {"Count": 200.0, "Avg": 23667.0, "Max": 99999.0, "Min": 7890.0}
 
 

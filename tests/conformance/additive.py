@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -53,7 +54,40 @@ MANY = 1_000_000
 """More rows than any table here: nothing saturates, and nobody has rows that do not count."""
 SIZES = (0, 1, 2, 3, 8, 30, 30, 120)
 NUMBERS = ("x", "y", "n", "m")
-KINDS = {"x": "double", "y": "float", "n": "integer", "m": "short", "a": "text", "c": "text", "b": "truth"}
+KINDS = {
+    "x": "double", "y": "float", "n": "integer", "m": "short", "a": "text", "c": "text", "b": "truth", "d": "day"
+}  # fmt: skip
+DAYS = (
+    date(1, 1, 1),
+    date(1969, 12, 31),
+    date(2024, 2, 29),
+    date(2026, 10, 25),
+    date(2026, 11, 18),
+    date(9999, 12, 31),
+)
+EXPRESSIONS = (
+    "SUM(CASE WHEN x > 20 THEN x WHEN b THEN -n ELSE 7 END)",
+    "SUM(CLAMP(x - n, -5, 40))",
+    "SUM(n * m)",
+    "COUNT(*) FILTER (WHERE ABS(x - 39) <= 2)",
+    "SUM(GREATEST(y, n, 3))",
+    "SUM(COALESCE(x, n, 1))",
+    "COUNT(*) FILTER (WHERE x > n + m)",
+    "SUM(CLAMP(DATE '2026-11-18' - d, 0, 400))",
+    "SUM(FLOOR(LEAST(x, 60) / 7))",
+    "COUNT(*) FILTER (WHERE EXTRACT(dow FROM d) IN (0, 6) OR d IS NULL)",
+    "COUNT(NULLIF(x, 39))",
+    "COUNT(*) FILTER (WHERE d >= DATE '2024-02-29' AND a LIKE '%i%')",
+    "SUM(EXTRACT(day FROM d) * b::int)",
+)
+KEYS_OF_ROWS = (
+    "CASE WHEN x > 20 THEN 'a' WHEN n > 5 OR b THEN 'b' END",
+    "FLOOR(CLAMP(x, 0, 60) / 20)",
+    "COALESCE(a, 'none')",
+    "DATE_TRUNC('year', d)",
+    "EXTRACT(dow FROM d)",
+    "CASE WHEN d > DATE '2025-01-01' THEN x > 5 ELSE b END",
+)
 Flavour = Callable[[Random], Any]
 
 
@@ -75,6 +109,7 @@ FLAVOURS: dict[str, list[Flavour]] = {
         _pick(None), _pick("negative"), _pick("negative", None), _pick("positive"), _pick("positive", None),
         _pick("", None), _pick(*KEYS), _pick(*TEXTS, None),
     ],
+    "day": [_pick(None), _pick(date(2024, 2, 29), None), _pick(*DAYS), _pick(*DAYS, None)],
     "truth": [_pick(None), _pick(True), _pick(True, None), _pick(True, False, None)],
 }  # fmt: skip
 """What a column of a table is like: few values each, since it is then that statistics say most."""
@@ -123,6 +158,12 @@ class Trial:
         for test in ("a IS NULL", "x IS NULL", "x > 39") if self._directed else ():
             with suppress(BadQuery):  # beyond the bounds
                 yield parse_question(f"SELECT COUNT(*) FROM t WHERE {test}", self.policy).query
+        for sql in (
+            f"SELECT {random.choice(EXPRESSIONS)} FROM t WHERE {self._condition(1)}",
+            f"SELECT COUNT(*) FROM t GROUP BY {random.choice(KEYS_OF_ROWS)}",
+        ):
+            with suppress(BadQuery, UnsupportedQuery):  # public by the policy, or too much for it
+                yield parse_question(sql, self.policy).query
         for number in range(count):
             focused = number < count // 2
             column = self.focus if focused and self.focus in NUMBERS else random.choice(NUMBERS)
@@ -152,6 +193,7 @@ class Trial:
             Column("a", Kind.TEXT, keys=KEYS, nullable=flip()),
             Column("c", Kind.TEXT, keys=("", "positive"), nullable=flip()),
             Column("b", Kind.BOOLEAN, nullable=flip()),
+            Column("d", Kind.DATE, low=18_000, high=21_000, nullable=flip()),
             Column("who", Kind.TEXT),
         ]
         unit: dict[str, Any] = {"unit": "who", "max_rows": 3} if random.random() < 0.4 else {"unit": "row"}
@@ -180,6 +222,8 @@ class Trial:
         column = self.policy.columns[name]
         if column.nullable and random.random() < 0.4:
             return f"{name} IS {random.choice(['', 'NOT '])}NULL"
+        if column.kind is Kind.DATE:
+            return f"d {random.choice(['<', '>=', '<>'])} DATE '{random.choice(DAYS)}'"
         if column.kind is Kind.BOOLEAN:
             return random.choice([name, f"NOT {name}"])
         if column.kind is Kind.TEXT:

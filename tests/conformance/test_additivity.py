@@ -38,7 +38,7 @@ from support.internals import (
 X = Column("x", Kind.NUMBER, Fraction(1), 0, 100, nullable=True)
 A = Column("a", Kind.TEXT, keys=("negative", "positive"), nullable=True)
 TYPES = {"x": "double", "y": "real", "n": "bigint", "m": "integer", "a": "text", "c": "text", "b": "boolean",
-         "who": "text"}  # fmt: skip
+         "d": "date", "who": "text"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -24,6 +24,7 @@ TYPES = {
     "a": (pyarrow.string(), "string", polars.String),
     "c": (pyarrow.string(), "string", polars.String),
     "b": (pyarrow.bool_(), "boolean", polars.Boolean),
+    "d": (pyarrow.date32(), "object", polars.Date),
     "who": (pyarrow.string(), "string", polars.String),
 }
 SIZES = (1, 2, 3, 7, 50, 1_000, 10_000)

@@ -89,6 +89,8 @@ def test_the_notebooks(tmp_path: Path) -> None:
     owner, analyst, auditor = ("\n".join(list_outputs(executed[name])) for name in ("owner", "analyst", "auditor"))
     assert "REPEAT 0" in owner and "BudgetExhausted" in owner
     assert "REPEAT" in analyst and analyst.rstrip().endswith("True")
+    study = "\n".join(list_outputs(executed["study"]))
+    assert "every number is within 2500" in study and "slope" in study and "of the budget" in study
     assert "alone: True" in auditor and "with the receipt: False" in auditor and "False - block 2" in auditor
 
 

@@ -2,8 +2,9 @@
 
     python -m tools.docsite.notebooks          # executes all of them and writes their outputs
 
-The owner's notebook makes a bank; it is then served for the analyst's, whose receipt the auditor's checks. All three
-run in one folder, each in a process of its own. They also run in Jupyter, beside docs/tutorial's table and policy.
+The owner's notebook makes a bank; it is then served for the analyst's, whose receipt the auditor's checks. The study
+has tables of its own, from `python -m examples`. All run in one folder, each in a process of its own. They also run in
+Jupyter, beside docs/tutorial's table and policy, or the examples'.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tools.docsite.pages import write_if_changed
 from tools.docsite.recipes import ROOT, TUTORIAL, make_environment
 
 FOLDER = ROOT / "docs" / "notebooks"
-NAMES = ("owner", "analyst", "auditor")
+NAMES = ("owner", "analyst", "auditor", "study")
 Notebook = dict[str, Any]
 CELL_RUNNER = """
 import ast, contextlib, io, json, sys
@@ -45,13 +46,15 @@ def read_notebook(name: str) -> Notebook:
 
 
 def execute_all(folder: Path) -> dict[str, Notebook]:
-    """Executes the three notebooks in a folder; returns them with the outputs of this run."""
+    """Executes the notebooks in a folder; returns them with the outputs of this run."""
     subprocess.run([sys.executable, TUTORIAL / "hospital.py"], cwd=folder, check=True)
     (folder / "hospital.toml").write_text((TUTORIAL / "hospital.toml").read_text())
     notebooks = {"owner": execute_notebook("owner", folder, {})}
     with serve_bank(folder) as url:
         notebooks["analyst"] = execute_notebook("analyst", folder, {"NOISEBANK_URL": url})
     notebooks["auditor"] = execute_notebook("auditor", folder, {})
+    subprocess.run([sys.executable, "-m", "examples", folder], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    notebooks["study"] = execute_notebook("study", folder, {})
     return notebooks
 
 

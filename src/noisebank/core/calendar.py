@@ -11,6 +11,8 @@ from fractions import Fraction
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from noisebank.core.errors import BadQuery
+
 EPOCH = date(1970, 1, 1).toordinal()
 FIRST_DAY, LAST_DAY = date.min.toordinal() - EPOCH, date.max.toordinal() - EPOCH
 DAY_SECONDS = 86_400
@@ -39,8 +41,11 @@ def parse_clock(text: str) -> Fraction | None:
 
 
 def to_date(days: Fraction | int) -> date:
-    """Returns the day that a number of days since 1970 lies in; requires a year from 1 to 9999."""
-    return date.fromordinal(int(days // 1) + EPOCH)
+    """Returns the day that a number of days since 1970 lies in; raises `BadQuery` beyond the years 1 to 9999."""
+    day = int(days // 1)
+    if not FIRST_DAY <= day <= LAST_DAY:
+        raise BadQuery("this moves a date beyond the years 1 to 9999")
+    return date.fromordinal(day + EPOCH)
 
 
 def from_date(day: date) -> int:

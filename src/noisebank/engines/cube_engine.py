@@ -12,8 +12,7 @@ from noisebank.core.errors import BadTable
 from noisebank.engines.cells import Tabulation
 from noisebank.engines.engine import Engine, Inspection
 from noisebank.policy.model import Policy
-from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
-from noisebank.queries.computed import is_computed
+from noisebank.queries.cells import Cube, NotCellAligned, has_cell_totals, policy_cubes
 from noisebank.queries.query import Query
 
 LoadCube = Callable[[int], bytes]
@@ -68,7 +67,7 @@ class CubedEngine:
 
     def _from_cubes(self, query: Query) -> tuple[int, ...] | None:
         """Returns the statistics from the smallest cube that can answer the query; None if no cube can."""
-        if any(part.column is not None and is_computed(part.column) for part in query.parts):
+        if not all(has_cell_totals(part, self._policy) for part in query.parts):
             return None
         needed = set(query.by).union(*(p.column_names() for part in query.parts for _, p in part.weights))
         for number, cube in enumerate(self._cubes):

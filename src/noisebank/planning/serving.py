@@ -25,8 +25,7 @@ from noisebank.planning.losses import BoundLosses, CellLosses, Losses, PairLosse
 from noisebank.planning.strategies.axes import Axis
 from noisebank.planning.strategies.completion import Look, look_from_json
 from noisebank.policy.model import Neighbours, Policy
-from noisebank.queries.cells import Cube, NotCellAligned, policy_cubes
-from noisebank.queries.computed import is_computed
+from noisebank.queries.cells import Cube, NotCellAligned, has_cell_totals, policy_cubes
 from noisebank.queries.groups import column_groups
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.query import FUNCTION_CODES, GROUPED_BIT, Function, Query, QueryPart, Question
@@ -155,7 +154,7 @@ def find_cube_query(query: Query, policy: Policy) -> CubeQuery | None:
     if len(query.parts) != 1 or query.parts[0].function is Function.SQUARES:
         return None
     part = query.parts[0]
-    if part.column is not None and is_computed(part.column):
+    if not has_cell_totals(part, policy):
         return None
     if isinstance(query, LookQuery):
         index, cube = next((n, c) for n, c in enumerate(policy_cubes(policy)) if c.columns == query.cube_columns)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from noisebank.policy.model import Column, Policy
 from noisebank.queries.groups import column_groups
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
+from noisebank.queries.query import QueryPart
 from noisebank.queries.values import ValueSet
 
 Mask = NDArray[np.bool_]
@@ -110,6 +111,11 @@ class Cube:
 
 
 LIVE_CUBES: WeakValueDictionary[tuple[int, tuple[str, ...]], Cube] = WeakValueDictionary()
+
+
+def has_cell_totals(part: QueryPart, policy: Policy) -> bool:
+    """Whether cells hold what a part adds up: rows, and declared numbers; not dates, nor what single rows compute."""
+    return part.column is None or (part.column in policy.columns and policy.columns[part.column].is_numeric)
 
 
 def policy_cubes(policy: Policy) -> tuple[Cube, ...]:

@@ -12,14 +12,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
+from noisebank.core.caches import cache_results
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.errors import UnsupportedQuery
 from noisebank.policy.model import Column, Kind
 from noisebank.queries.polynomials import Interval, Polynomial
 from noisebank.queries.values import ValueSet, parse_values
 
+CACHE_BYTES = 4 << 20
+"""Of parsed definitions: that of 10,000 groups takes a megabyte."""
 MAX_VALUE = 2**62
 """No computed column, and no part of it, reaches this in absolute value: engines compute it in 64 bits."""
 
@@ -90,7 +92,7 @@ def name_cases(forms: list[list[object]], columns: frozenset[str]) -> str:
     return to_canonical_json(["cases", forms, sorted(columns)])
 
 
-@lru_cache(maxsize=512)
+@cache_results(CACHE_BYTES)
 def parse_definition(name: str) -> Definition:
     """Returns the definition that a computed column is named by."""
     kind, *facts = json.loads(name)

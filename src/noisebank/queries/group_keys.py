@@ -57,9 +57,7 @@ def parse_group_key(node: exp.Expr, conditions: ConditionParser) -> GroupKey:
         raise UnsupportedQuery(f"GROUP BY {sql}", "name the columns: GROUP BY a, b")
     expression = conditions.expressions.parse_expression(bare)
     grouping = _Grouping(conditions.expressions.algebra, conditions.columns, expression, sql)
-    return grouping.make_key(
-        format_clock if expression.type in (ValueType.DATE, ValueType.TIMESTAMP) else format_fraction
-    )
+    return grouping.make_key(format_clock if grouping.is_clock else format_fraction)
 
 
 class _Grouping:
@@ -67,6 +65,7 @@ class _Grouping:
 
     def __init__(self, algebra: RowAlgebra, columns: Mapping[str, Column], expression: RowExpression, sql: str) -> None:
         self.algebra, self.builder, self.columns, self.sql = algebra, algebra.builder, columns, sql
+        self.is_clock = expression.type in (ValueType.DATE, ValueType.TIMESTAMP)
         self.arms = [
             Arm(arm.where, self._with_few_values(arm))
             for arm in expression.arms
@@ -126,7 +125,8 @@ class _Grouping:
         if count > MAX_GROUPS:
             raise UnsupportedQuery(
                 f"GROUP BY {self.sql}, which has {count} values",
-                f"at most {MAX_GROUPS} groups: try FLOOR({self.sql} / 10)",
+                f"at most {MAX_GROUPS} groups: "
+                + ("take longer periods, or WHERE" if self.is_clock else f"try FLOOR({self.sql} / 10)"),
             )
         levels = step_levels(inside, lambda step: (square * step + factor) * step + constant, monotone=False)
         ranges = {value: ValueSet(()) for value in levels}
