@@ -223,6 +223,33 @@ def test_groups_as_a_chart_a_table_and_csv_and_several_results(page: Page, clini
     assert page.locator("#answer .part").count() == 2
 
 
+def test_what_is_computed_ordered_and_refused(page: Page, clinic: Served) -> None:
+    """The picture and the table have the same rows and numbers, in the order of the question."""
+    sign_in(page, clinic.address, clinic.keys["noor"])
+    page.goto(f"{clinic.address}/d/clinic/console")
+    rate = "100.0 * COUNT_IF(readmitted) / NULLIF(COUNT(*), 0) AS rate"
+    say_sql(page, f"SELECT ward, {rate} FROM clinic GROUP BY ward ORDER BY rate DESC", "0.4")
+    ask(page)
+    wards = page.locator("#answer tbody th").all_inner_texts()
+    titles = page.locator("#answer svg.bars g title").all_text_contents()
+    assert len(wards) == 5 and [title.partition(":")[0] for title in titles] == wards
+    cells = page.locator("#answer tbody td.num").all_inner_texts()
+    rates = [float(cell.replace(",", "")) for cell in cells[::3]]
+    assert rates == sorted(rates, reverse=True)
+    for title, rate in zip(titles, rates, strict=True):
+        assert float(title.partition(": ")[2].partition(",")[0]) == pytest.approx(rate, abs=0.6)
+    assert "the true order may differ" in page.locator("#answer").inner_text()
+
+    say_sql(page, "SELECT SUM(days) / COUNT_IF(age > 109) AS far FROM clinic WHERE days > 2", "0.1")
+    ask(page)
+    assert "no bound" in page.locator("#answer").inner_text() and page.locator("#answer svg.interval").count() == 0
+    say_sql(page, "SELECT COUNT(*) AS n FROM clinic WHERE days > 2 HAVING COUNT(*) > 1000000", "0.1")
+    ask(page)
+    assert "leaves no row" in page.locator("#answer").inner_text()
+    page.locator("#sql").fill("SELECT ward, COUNT(DISTINCT age) FROM clinic GROUP BY ward")
+    page.get_by_text("Instead, ask: SELECT ward, COUNT(*) FROM clinic GROUP BY ward").first.wait_for()
+
+
 def test_an_empty_account_refuses_clearly_and_spends_nothing(page: Page, tmp_path: Path) -> None:
     with open_bank(new_bank(tmp_path, epsilon="0.3")) as bank, served(bank) as desk:
         sign_in(page, desk.address, desk.keys["owner"])

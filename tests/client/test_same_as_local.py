@@ -16,6 +16,13 @@ from support.service import Counter, counter
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
 GROUPED = "SELECT town, COUNT(*) AS n, AVG(income) FROM people GROUP BY town"
 SEVERAL = "SELECT COUNT(*), SUM(children) FROM people WHERE age < 50"
+COMPUTED = [
+    "SELECT town, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS share FROM people GROUP BY town ORDER BY share DESC",
+    "SELECT town, smoker, COUNT(*) AS n, AVG(income) / 12 AS m FROM people GROUP BY CUBE (town, smoker) HAVING n > 1",
+    "WITH t AS (SELECT * FROM people WHERE smoker) SELECT SUM(income) / COUNT_IF(age > 119) AS unbounded FROM t",
+    "SELECT COUNT(*) AS n FROM people WHERE smoker HAVING COUNT(*) > 1000000",
+]
+"""Results with intervals that are bounds or have none, with keys that stand for all, and without rows."""
 NONSENSE = "SELECT COUNT(*) FROM strangers"
 ACCURACIES: list[Any] = [{"epsilon": "0.05", "delta": "1e-6"}, {"sigma": 60}]
 
@@ -54,6 +61,14 @@ def test_the_same_answer_under_the_same_key(local: Any, remote: Any, sql: str, l
     assert local.recall(first.parts[0].id) == remote.recall(first.parts[0].id)
 
 
+@pytest.mark.parametrize("sql", COMPUTED)
+def test_the_same_computed_results(local: Any, remote: Any, sql: str) -> None:
+    first, second = (door.ask(sql, **ACCURACIES[0], key=sql) for door in (local, remote))
+    assert describe(first) == describe(second) and first.to_csv() == second.to_csv()
+    json.dumps(first.to_json(), allow_nan=False)
+    assert first.to_arrow().to_pydict() == second.to_arrow().to_pydict()
+
+
 def test_the_same_prices(local: Any, remote: Any) -> None:
     assert local.quote(SEVERAL, **ACCURACIES[0]) == remote.quote(SEVERAL, **ACCURACIES[0])
     asks = [Ask(SMOKERS, ACCURACIES[1]), Ask(NONSENSE, ACCURACIES[1]), Ask(GROUPED, ACCURACIES[0])]
@@ -80,8 +95,9 @@ def test_the_same_errors(local: Any, remote: Any) -> None:
         for door in (local, remote):
             with pytest.raises(noisebank.NoisebankError) as error:
                 door.ask(sql, **options)
-            caught.append((type(error.value), str(error.value)))
+            caught.append((type(error.value), str(error.value), getattr(error.value, "nearest", None)))
         assert caught[0] == caught[1]
+        assert caught[0][2] is None or sql == NONSENSE
 
 
 def test_the_same_statement_and_history(local: Any, remote: Any) -> None:
