@@ -25,10 +25,12 @@ def fix_sql(context: AccountContext, sql: str) -> str:
 
 def fix_moment(context: AccountContext, request: Ask) -> Ask:
     """Returns a request with the present written out: that of the first request with this key, if there was one."""
+    if not isinstance(request.sql, str):  # refused when it is read: in a batch, it alone
+        return request
     text = context.policy.resolve_sql(request.sql)
     if not has_moment(text):
         return request
-    if request.key is not None:
+    if isinstance(request.key, str):
         for now, digests in _earlier_moments(context, request.analyst, request.key):
             fixed = write_moment(text, now)
             if digests & _digests_of(context, fixed):
