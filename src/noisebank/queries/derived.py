@@ -206,7 +206,7 @@ class AggregateRewriter:
         if isinstance(node, (exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)):
             arguments.reverse()  # SQL writes y first
         if "xy" in MOMENTS[how] and len(arguments) < 2:
-            raise BadQuery(f"{node.sql_name()} takes two numbers")
+            raise BadQuery(f"{node.key.upper()} takes two numbers")
         columns = [self._numeric_column(node, each) for each in arguments]
         texts = dict(zip("xy", (f"({each.sql(dialect='duckdb')})" for each in arguments), strict=False))
         known = {
