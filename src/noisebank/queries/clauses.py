@@ -55,7 +55,7 @@ def split_clauses(statement: exp.Select, column_names: Iterable[str]) -> Clauses
     if plain.args.get("group"):
         _resolve_group(plain, declared)
     condition = None if having is None else _replace_aliases(having.this, plain, declared)
-    terms = () if order is None else tuple(order.expressions)
+    terms = () if order is None else tuple(_replace_order_aliases(term, plain, declared) for term in order.expressions)
     return Clauses(plain, condition, terms, offset, limit, plain == statement)
 
 
@@ -155,6 +155,13 @@ def _replace_aliases(condition: exp.Expr, plain: exp.Select, declared: set[str])
         return node
 
     return condition.copy().transform(replace_column)
+
+
+def _replace_order_aliases(term: exp.Ordered, plain: exp.Select, declared: set[str]) -> exp.Ordered:
+    """Returns a term of ORDER BY with what the aliases inside of its expression stand for."""
+    if isinstance(term.this.unnest(), (exp.Column, exp.Literal, exp.Var)):
+        return term  # a column of the table that is shown, or its position
+    return exp.Ordered(**{**term.args, "this": _replace_aliases(term.this, plain, declared)})
 
 
 def _parse_limit(node: exp.Expr | None) -> int | None:

@@ -205,6 +205,8 @@ class AggregateRewriter:
         arguments = [strip_parens(each) for each in (node.this, node.args.get("expression")) if each is not None]
         if isinstance(node, (exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)):
             arguments.reverse()  # SQL writes y first
+        if "xy" in MOMENTS[how] and len(arguments) < 2:
+            raise BadQuery(f"{node.sql_name()} takes two numbers")
         columns = [self._numeric_column(node, each) for each in arguments]
         texts = dict(zip("xy", (f"({each.sql(dialect='duckdb')})" for each in arguments), strict=False))
         known = {

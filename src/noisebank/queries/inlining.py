@@ -62,6 +62,8 @@ def _inner_select(node: exp.CTE | exp.Subquery) -> exp.Select:
     alias = node.args.get("alias")
     names = alias.args.get("columns") if alias is not None else None
     inner = inner.copy()
+    if inner.args.get("from_") is None:
+        raise UnsupportedQuery("a subquery without FROM", "ask one SELECT from the table")
     if names:
         if len(names) != len(inner.expressions) or any(isinstance(each, exp.Star) for each in inner.expressions):
             raise BadQuery("a subquery has as many column names as columns")
@@ -79,7 +81,7 @@ def _merge(outer: exp.Select, inner: exp.Select, alias: str) -> exp.Select:
     """Returns the outer SELECT over what the inner one reads."""
     columns = _OuterColumns(inner, alias)
     for node in list(outer.expressions):  # results keep their names as they are written
-        if not isinstance(node, (exp.Alias, exp.Star)):
+        if not isinstance(node, (exp.Alias, exp.Star)) and not _is_qualified_star(node):
             name = node.name if isinstance(node, exp.Column) else node.sql(dialect="duckdb")
             node.replace(exp.alias_(node.copy(), name, quoted=True))
     if _is_aggregated(inner):
@@ -167,7 +169,7 @@ class _OuterColumns:
         nodes: list[exp.Expr] = []
         for node in outer.expressions:
             named = [exp.alias_(exp.column(name, quoted=True), name, quoted=True) for name in self.names]
-            nodes += named if isinstance(node, exp.Star) else [node]
+            nodes += named if isinstance(node, exp.Star) or _is_qualified_star(node) else [node]
         outer.set("expressions", nodes)
 
     def replace_in(self, outer: exp.Select) -> None:
@@ -192,6 +194,11 @@ class _OuterColumns:
             known = ", ".join(self.expressions)
             raise BadQuery(f"there is no column {column.name} in the subquery; there are {known}")
         return exp.column(column.this.copy())
+
+
+def _is_qualified_star(node: exp.Expr) -> bool:
+    """Whether a node is table.*."""
+    return isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
 
 
 def _unqualify(node: exp.Expr, select: exp.Select) -> exp.Expr:

@@ -195,7 +195,7 @@ class ResultParser:
 
     def _parse_total(self, node: exp.Window) -> Expression:
         summed = strip_parens(node.this)
-        if not isinstance(summed, exp.Sum) or node.args.get("order") or node.args.get("spec"):
+        if not isinstance(summed, exp.Sum) or any(node.args.get(name) for name in ("order", "spec", "alias")):
             allowed = "of window functions, SUM(aggregate) OVER () or OVER (PARTITION BY key)"
             raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], allowed)
         inner = self.parse_expression(summed.this)

@@ -111,6 +111,10 @@ SAME = [
     ("WITH g AS (SELECT city, COUNT(*) AS n FROM t GROUP BY city) SELECT city, 100 * n / SUM(n) OVER () AS s FROM g "
      "ORDER BY n DESC LIMIT 1",
      "SELECT city, 100 * COUNT(*) / SUM(COUNT(*)) OVER () AS s FROM t GROUP BY city ORDER BY COUNT(*) DESC LIMIT 1"),
+    ("SELECT g.* FROM (SELECT city, COUNT(*) AS n FROM t GROUP BY city) g ORDER BY -n, city",
+     "SELECT city, COUNT(*) AS n FROM t GROUP BY city ORDER BY -COUNT(*), city"),
+    ("SELECT city, COUNT(*) AS n FROM t GROUP BY city ORDER BY n / 2 + 1",
+     "SELECT city, COUNT(*) AS n FROM t GROUP BY city ORDER BY COUNT(*) / 2 + 1"),
     ("SELECT * FROM (SELECT city, COUNT(*) AS n FROM t GROUP BY city) g WHERE n > 5",
      "SELECT city, COUNT(*) AS n FROM t GROUP BY city HAVING COUNT(*) > 5"),
     ("WITH t AS (SELECT * FROM t WHERE ill) SELECT SUM(pay) AS s FROM t", "SELECT SUM(pay) AS s FROM t WHERE ill"),
@@ -203,7 +207,9 @@ def test_what_is_refused_names_the_nearest_question(sql: str, words: str, neares
         "SELECT COUNT(*) FROM t HAVING city = 'x'", "SELECT city, COUNT(*) FROM t GROUP BY city HAVING city > 'x'",
         "SELECT SUM(AVG(pay)) OVER () FROM t", "SELECT RANK() OVER (ORDER BY COUNT(*)) FROM t GROUP BY city",
         "SELECT MAX(n) FROM (SELECT city, COUNT(*) AS n FROM t GROUP BY city) s", "SELECT ROUND(COUNT(*), 99) FROM t",
-        "SELECT COUNT(*)::text FROM t", "SELECT city || 'a', COUNT(*) FROM t GROUP BY city",
+        "WITH a AS (SELECT 1) SELECT COUNT(*) FROM a", "SELECT REGR_SLOPE(pay, ) FROM t",
+        "SELECT city, SUM(COUNT(*)) OVER w FROM t GROUP BY city", "SELECT COUNT(*)::text FROM t",
+        "SELECT city || 'a', COUNT(*) FROM t GROUP BY city",
     ],
 )  # fmt: skip
 def test_refused_before_anything_is_paid(sql: str) -> None:
