@@ -181,7 +181,12 @@ class Account:
         answer_batch(self.context, [group])
         outcomes = []
         for request, (select, item), own in zip(requests, parsed, indices, strict=True):
-            item.error, item.answers = group.error, [group.answers[index] for index in own if group.answers]
+            item.error = group.error
+            if group.answers:  # made anew: a shared question may name its groups in another way
+                item.answers = [
+                    self.context.released.make_answer(group.reservations[index], group.sealed[index], question)
+                    for index, (question, _) in zip(own, select.questions, strict=True)
+                ]
             outcomes.append(self._make_outcome(request.sql, select, item))
         return outcomes
 

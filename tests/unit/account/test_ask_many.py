@@ -87,3 +87,16 @@ def test_quotes_of_many_and_of_all_together(account: Account) -> None:
         account.quote_together(both)
     outcomes = account.ask_many([both[0], both[2], both[0]], atomic=True)
     assert all(isinstance(outcome, Result) for outcome in outcomes) and account.state.spent == together.cost
+
+
+def test_questions_together_name_their_own_groups(account: Account) -> None:
+    """One query under two names of its groups is asked once, and each SELECT gets the names that it wrote."""
+    wordings = (("child", "adult"), ("young", "old"))
+    asks = [
+        Ask(f"SELECT CASE WHEN age < 18 THEN '{a}' ELSE '{b}' END AS g, COUNT(*) FROM people GROUP BY 1", TENTH)
+        for a, b in wordings
+    ]
+    outcomes = account.ask_many(asks, atomic=True)
+    assert [tuple(row.keys[0] for row in outcome.rows) for outcome in outcomes if isinstance(outcome, Result)] == [
+        *wordings
+    ]
