@@ -10,7 +10,8 @@ from noisebank.account.expressions import ExpressionEvaluator
 from noisebank.account.selects import ParsedSelect
 from noisebank.account.tables import NumberTable, build_table
 from noisebank.core.charges import Charge, ChargedQuestion
-from noisebank.core.estimates import Estimate, Row, Verdict
+from noisebank.core.estimates import Estimate, Row, Verdict, make_estimate
+from noisebank.core.intervals import confidence_interval
 from noisebank.core.rendering import format_confidence
 from noisebank.core.result import Result
 from noisebank.queries.derived import FROM_COUNTS, Derivation
@@ -30,6 +31,8 @@ def build_result(
     sql: str, parsed: ParsedSelect, answers: Sequence[Answer], verdicts: Sequence[Verdict | None], charge: Charge
 ) -> Result:
     """Returns the table of a SELECT, from one answer (and verdict, if its request was relative) per question."""
+    if parsed.select.is_single_number:  # most questions: nothing is computed, and it is the hot path
+        return _state_single_number(sql, parsed, answers[0], verdicts[0], charge)
     select, evaluator = parsed.select, ExpressionEvaluator(parsed.select.aggregates)
     table = build_table(parsed, answers, evaluator)
     confidence = parsed.confidence
@@ -57,6 +60,17 @@ def build_result(
         confidence=parsed.nominal_confidence,
         notes=tuple(_list_notes(parsed, table, evaluator, rows)),
     )
+
+
+def _state_single_number(
+    sql: str, parsed: ParsedSelect, answer: Answer, verdict: Verdict | None, charge: Charge
+) -> Result:
+    """Returns the result of one plain question without groups: the released number, with the interval of its noise."""
+    names = (parsed.select.columns[0].name,)
+    ends = confidence_interval(answer.value, answer.stddev, parsed.confidence)
+    estimate = make_estimate(answer.value, *ends, answer.stddev, answer.exact, verdict=verdict)
+    rows, parts = (Row((), (estimate,), names),), (charge_question(answer),)
+    return Result(sql, names, (), names, rows, charge, parts, parsed.nominal_confidence)
 
 
 def _add_verdict(

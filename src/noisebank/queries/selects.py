@@ -80,6 +80,12 @@ class SelectList:
         single = len(self.aggregates) == 1 and self.aggregates[0].derivation is Derivation.LINEAR
         return single and expressions == [Released(0)] and not self.grouping_sets
 
+    @property
+    def is_single_number(self) -> bool:
+        """Whether the table is one released number, which nothing computes with, orders or leaves out."""
+        acts = self.having is not None or self.order or self.offset or self.limit is not None
+        return len(self.columns) == 1 and not acts and self.is_plain_question
+
 
 def parse_select_aggregates(sql: str, policy: Policy) -> tuple[Aggregate, ...]:
     """Returns the aggregates that a SELECT needs. Raises before anything is planned or charged."""

@@ -556,3 +556,10 @@ def test_ungrouped_results_are_numbers(tmp_path: Path) -> None:
             low, high = answer.interval()
             assert isfinite(answer.value) and isfinite(low) and isfinite(high) and low <= answer.value <= high
     assert Precision(0) < account.state.spent
+
+
+def test_a_single_number_is_stated_as_tables_are(account: Account) -> None:
+    """The short way of a plain question gives the result that the long way gives."""
+    for sql in ("SELECT COUNT(*) AS n FROM people WHERE smoker", "SELECT 2 * SUM(income) - 7 AS n FROM people"):
+        short, long = account.ask(sql, **WISH), account.ask(f"{sql} ORDER BY 1", **WISH)
+        assert (short.rows, short.columns, short.confidence) == (long.rows, long.columns, long.confidence)
