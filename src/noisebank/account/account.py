@@ -32,6 +32,7 @@ from noisebank.account.selects import (
     join_selects,
     parse_answer_id,
     parse_max_cost,
+    report_unforeseen,
 )
 from noisebank.account.statement import cut_statement, list_history, make_statement
 from noisebank.account.targets import target_select
@@ -39,7 +40,7 @@ from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.caches import cache_results
 from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, Misuse, NoisebankError, NotFound, OutcomeUnknown
+from noisebank.core.errors import BadRequest, Misuse, NoisebankError, NotFound
 from noisebank.core.estimates import Verdict
 from noisebank.core.quote import Quote
 from noisebank.core.receipts import Receipt
@@ -163,9 +164,7 @@ class Account:
                 raise BadRequest("atomic", "several keys or analysts", "questions together have one of each")
             parsed = [self._parse_ask(request) for request in requests]
             if any(select.goal is not None for select, _ in parsed):
-                raise BadRequest(
-                    "atomic", "within or relative", "needs looks first, which are charged before: say epsilon"
-                )
+                raise BadRequest("atomic", "within or relative", "needs looks, which are charged before: say epsilon")
             limits = [item.max_cost for _, item in parsed if item.max_cost is not None]
             if 0 < len(limits) < len(requests):
                 raise BadRequest("max_cost", "of some", "must be given for all questions together, or for none")
@@ -215,11 +214,7 @@ class Account:
         """Returns the results of a SELECT, or the error of its item. One that nobody foresaw is an unknown outcome."""
         if item.error is None:
             return self._derive_results(sql, select, item.answers, looked)
-        if isinstance(item.error, NoisebankError):
-            return item.error
-        unknown = OutcomeUnknown(f"an unexpected error ({type(item.error).__name__}): ask again with the same key")
-        unknown.__cause__ = item.error
-        return unknown
+        return item.error if isinstance(item.error, NoisebankError) else report_unforeseen(item.error)
 
     def _derive_results(
         self, sql: str, select: ParsedSelect, answers: Sequence[Answer], looked: LookedRequest | None = None

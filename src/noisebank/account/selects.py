@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
 
-from noisebank.core.errors import BadRequest, NoisebankError
+from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown
 from noisebank.core.estimates import CONFIDENCE
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.planning.looks import ErrorGoal
@@ -89,6 +89,13 @@ def capture_refusal(work: Callable[[], Outcome]) -> Outcome | NoisebankError:
         return work()
     except NoisebankError as error:
         return error
+
+
+def report_unforeseen(error: Exception) -> OutcomeUnknown:
+    """Returns the outcome of a question at which an error happened that nobody foresaw."""
+    unknown = OutcomeUnknown(f"an unexpected error ({type(error).__name__}): ask again with the same key")
+    unknown.__cause__ = error
+    return unknown
 
 
 def parse_answer_id(text: str) -> bytes:
