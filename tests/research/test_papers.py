@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,10 @@ def test_p1_systems_on_a_short_run() -> None:
     for system in p1_systems.MAKES:
         found = p1_systems.one_run(system, "nettrace", 0, setting)
         assert 0 < found["answered"][-1] <= 1 and found["spent"][-1] <= 1.0 + 1e-9, system
-    dynamic, ours = (p1_systems.many_runs(system, "searchlogs", 3, setting) for system in ("dynamic", "ours"))
-    assert ours["spent_end"] < dynamic["spent_end"] and len(ours["spent"]) == 3
+    # A look is an investment: after 60 requests it has not paid for itself (.193 against .183), after 150 it has.
+    longer = replace(setting, requests=150)
+    dynamic, ours = (p1_systems.many_runs(system, "searchlogs", 3, longer) for system in ("dynamic", "ours"))
+    assert ours["spent_end"] < 0.75 * dynamic["spent_end"] and len(ours["spent"]) == 3
 
 
 # -- a test that could not fail would prove nothing ----------------------------------------------
