@@ -82,7 +82,7 @@ OTHERS = (
     "SELECT SUM(salary) FROM people",
     "SELECT AVG(children) FROM people",
     "SELECT COUNT(*) FROM people WHERE town = 'atlantis'",
-    "SELECT town, COUNT(*) FROM people GROUP BY town HAVING COUNT(*) > 1",
+    "SELECT town, COUNT(*) FROM people GROUP BY town HAVING town = 'south'",
     "nonsense",
 )
 
@@ -115,7 +115,8 @@ def requests(random: Random, count: int) -> list[Asking]:
         if random.random() < 0.3:
             wish = {"epsilon": random.choice(["0.1", "0.5", "1", "50"]), "delta": random.choice(["1e-6", "1e-4", "2"])}
         elif random.random() < 0.2:
-            wish = {"relative": random.choice(["5%", "0.3", "2"]), "floor": random.choice([None, "5", "400", "0"])}
+            # With a floor one precision is fixed beforehand. What follows a look follows its noise: docs/proofs/looks.md.
+            wish = {"relative": random.choice(["5%", "0.3", "2"]), "floor": random.choice(["5", "400", "0"])}
         rest: dict[str, Any] = {"analyst": random.choice(["owner", "owner", "ann", "ann", "bob", "eve"])}
         if random.random() < 0.4:
             rest["key"] = f"key {random.randrange(6)}"
@@ -177,8 +178,9 @@ def all_but_noise(answer: Result) -> object:
     plain = asdict(answer)
     for row in plain["rows"]:
         for estimate in row["estimates"]:
-            for name in ("value", "exact", "low", "high", "label"):
+            for name in ("value", "exact", "label"):
                 estimate[name] = type(estimate[name]).__name__
+            del estimate["low"], estimate["high"]  # a ratio's interval has no end where the noise of its count is large
             if estimate["verdict"] is not None:
                 del estimate["verdict"]["reached"]
     for part in plain["parts"]:

@@ -171,7 +171,7 @@ def data_of(kind: str, size: int = 400) -> np.ndarray:
 @pytest.mark.parametrize("noise_sd", [0.5, 20.0])
 def test_variances_cover(sql, kind, noise_sd):
     data, asked = data_of(kind), item(sql)
-    true = float(np.var(data)) if sql.startswith("VAR") else float(np.std(data))
+    true = float(np.var(data, ddof=1)) if sql.startswith("VAR") else float(np.std(data, ddof=1))
     facts = [(float(np.sum(data**2)), 14_400 * noise_sd), (float(np.sum(data)), 120 * noise_sd), (len(data), noise_sd)]
 
     def run(noise: np.random.Generator) -> tuple[float, float, float]:
