@@ -220,8 +220,7 @@ if TYPE_CHECKING:
         QueryMeasurement,
     )
     from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
-    from noisebank.planning.looked import LookPosterior, MeasuredLook
-    from noisebank.planning.losses import CellLosses, PairLosses, Spending, loss_of_runs
+    from noisebank.planning.looked import MeasuredLook
     from noisebank.planning.posterior import LinearEstimate
     from noisebank.planning.pricing import (
         AccuracyTarget,
@@ -232,9 +231,9 @@ if TYPE_CHECKING:
     )
     from noisebank.planning.relative import RelativeTarget
     from noisebank.planning.reuse import bridge_law
-    from noisebank.planning.serving import CubeQuery, cube_statistic, find_cube_query, make_look, parse_look
+    from noisebank.planning.serving import CubeQuery, find_cube_query
     from noisebank.planning.strategies.axes import Axis
-    from noisebank.planning.strategies.completion import Look, find_missing
+    from noisebank.planning.strategies.completion import Look
     from noisebank.planning.strategies.kronecker import find_strategy
     from noisebank.policy.file import parse_policy
     from noisebank.policy.model import Column, EngineKind, Kind, Neighbours, Source, Table

@@ -106,7 +106,7 @@ BAD_QUESTIONS = [
     ("SELECT COUNT(*) FROM people WHERE town = 'west'", "no declared key"),
     ("SELECT MAX(income) FROM people", "bins"),
     ("SELECT COUNT(*) FROM people GROUP BY income", "bins"),
-    ("SELECT COUNT(*) FROM people GROUP BY town HAVING COUNT(*) > 3", "HAVING"),
+    ("SELECT COUNT(*) FROM people GROUP BY town HAVING town = 3", "HAVING"),
     ("SELECT COUNT(*) FROM people; DROP TABLE people", "exactly one"),
     ("nonsense", "SELECT"),
     ("", "SELECT"),

@@ -162,7 +162,7 @@ def test_receipts_of_all_parts_and_openings_verify(shell: Shell) -> None:
     shell.json("ask", AVERAGE, "-e", "0.9", "-d", "1e-6")  # REFINE
     shell.json("ask", BY_TOWN, "-e", "0.2", "-d", "1e-6")  # BLUR
     shell.json("ask", "SELECT -2 * COUNT_IF(smoker) + COUNT_IF(age > 50) + 9 FROM people", "-w", "20")
-    assert len(receipts) >= 1 + 2 + 7 + 3 + 2
+    assert len(receipts) >= 1 + 2 + 5 + 3 + 2  # what several results need is one question
     journal, opened = str(shell.folder / "journal.jsonl"), str(shell.folder / "openings.json")
     statement = shell.json("statement", "--journal", journal, "--openings", opened)
     words = [word for receipt in receipts for word in ("--receipt", str(receipt))]
@@ -210,8 +210,6 @@ def test_a_group_that_is_too_dear_changes_nothing(shell: Shell) -> None:
         "SELECT income, AVG(age) FROM people GROUP BY town",
         "SELECT MEDIAN(town) FROM people",
         "SELECT MEDIAN(income) FROM people",
-        "SELECT AVG(income) FROM people WHERE smoker GROUP BY CUBE (town)",
-        "SELECT AVG(income), COUNT_IF(smoker) FROM people ORDER BY 1",
         "SELECT 1e350 * COUNT_IF(smoker) FROM people",
         "SELECT COUNT_IF(smoker) + 1e350 FROM people",
     ],
@@ -223,9 +221,8 @@ def test_bad_questions_are_misuse_and_change_nothing(shell: Shell, sql: str) -> 
     assert shell.spent() == 0
 
 
-@pytest.mark.parametrize("option", [("--sigma", "5"), ("--within", "5"), ("--relative", "10%")])
-def test_only_privacy_can_be_shared_by_parts(shell: Shell, option: tuple[str, str]) -> None:
-    done = shell.run("ask", AVERAGE, *option)
+def test_a_sigma_cannot_be_shared_by_parts(shell: Shell) -> None:
+    done = shell.run("ask", AVERAGE, "--sigma", "5")
     assert done.exit_code == 2 and shell.spent() == 0
 
 
@@ -261,9 +258,9 @@ def test_a_curve_of_a_derived_question_is_refused_clearly_or_drawn(shell: Shell)
 
 
 @pytest.mark.parametrize("sql", [BY_TOWN, "SELECT COUNT_IF(smoker) + 5 FROM people", AVERAGE])
-def test_a_relative_quote_is_refused_where_the_answer_would_be(shell: Shell, sql: str) -> None:
-    for command in ("ask", "quote"):
-        assert shell.run(command, sql, "--relative", "10%").exit_code == 2, command
+def test_a_relative_quote_is_given_where_the_answer_would_be(shell: Shell, sql: str) -> None:
+    for command in ("quote", "ask"):
+        assert shell.run(command, sql, "--relative", "10%").exit_code == 0, command
 
 
 # -- policy draft, policy check, open --limits -------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_what_is_spent_stays_spent_and_nothing_is_reused(policy: Path):
     answer = second.ask(SQL, within=10)
     assert answer.case is Case.FIRST
     assert second.state.spent == spent + answer.cost
-    assert second.ask(SQL, within=10).case is Case.INFER
+    assert second.ask(SQL, within=10).case is Case.REPEAT
 
 
 def test_the_cube_is_tabulated_anew(policy: Path):
@@ -86,7 +86,7 @@ def test_the_same_rows_stay_in_their_version(policy: Path):
     with pytest.raises(TableChanged):
         first.ask("SELECT COUNT(*) FROM people", within=5)
     same, _ = open_next_version(rooms, first, read_policy(policy), confirmed=Confirmed(same_rows=True))
-    assert same.state.version == 1 and same.ask(SQL, within=10).case is Case.INFER
+    assert same.state.version == 1 and same.ask(SQL, within=10).case is Case.REPEAT
     assert same.ask("SELECT COUNT(*) FROM people", within=5).case is Case.FIRST
 
 
