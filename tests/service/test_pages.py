@@ -57,7 +57,7 @@ def test_the_statement_says_what_the_books_say(desk: Counter) -> None:
     (shown,) = re.findall(r"([\d.]+)\s?% left", text)
     assert abs(float(shown) - left) <= 0.51
     assert f"On the ledger: {float(state.spent):.4g} of {float(state.budget):.4g} precision" in text
-    assert "5 answers from 3 looks at the data" in text
+    assert "5 answers from 3 measurements" in text
     (rows,) = re.findall(r"By analyst .*? last \(UTC\) (.*?) Cells|By analyst .*? last \(UTC\) (.*?) Roles", text)
     answers = dict(re.findall(r"\b(maria|noor) (\d+)", "".join(rows)))
     assert answers == {"maria": "2", "noor": "3"}
