@@ -115,7 +115,7 @@ def requests(random: Random, count: int) -> list[Asking]:
         if random.random() < 0.3:
             wish = {"epsilon": random.choice(["0.1", "0.5", "1", "50"]), "delta": random.choice(["1e-6", "1e-4", "2"])}
         elif random.random() < 0.2:
-            # With a floor one precision is fixed beforehand. What follows a look follows its noise: docs/proofs/looks.md.
+            # With a floor one precision is fixed beforehand; what follows a look follows its noise (proofs/looks.md).
             wish = {"relative": random.choice(["5%", "0.3", "2"]), "floor": random.choice(["5", "400", "0"])}
         rest: dict[str, Any] = {"analyst": random.choice(["owner", "owner", "ann", "ann", "bob", "eve"])}
         if random.random() < 0.4:
