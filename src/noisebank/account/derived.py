@@ -73,8 +73,21 @@ def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_afte
         share_after=share_after,
         parts=tuple(parts),
         confidence=first.confidence,
-        why="; ".join(dict.fromkeys(part.why for part in parts)),
+        why=join_reasons([part.why for part in parts]),
     )
+
+
+def join_reasons(reasons: Sequence[str]) -> str:
+    """Returns the ways of several parts with their reasons ("WAY: REASON"), each way named once.
+
+    >>> join_reasons(["plain reuse: no cube", "cube (sex): free", "plain reuse: no bins", "plain reuse: no cube"])
+    'plain reuse: no cube, no bins; cube (sex): free'
+    """
+    ways: dict[str, dict[str, None]] = {}
+    for reason in reasons:
+        way, _, why = reason.partition(": ")
+        ways.setdefault(way, {})[why] = None
+    return "; ".join(f"{way}: {', '.join(whys)}" if any(whys) else way for way, whys in ways.items())
 
 
 def derive_value(aggregate: Aggregate, parts: Sequence[NoisyPart], confidence: float) -> BoundedValue:

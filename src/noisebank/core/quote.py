@@ -77,8 +77,12 @@ class Quote:
 
     @property
     def how_many(self) -> int:
-        """How many *new* questions of this precision the account could still pay for afterwards."""
-        return self.remains.units // self.target.units
+        """How many *new* questions as good as this one the account could still pay for afterwards.
+
+        What a request with a coarse look needs in the end is not known before: it counts with the most it may cost.
+        """
+        price = max(self.cost, self.target) if self.coarse_look else self.target
+        return self.remains.units // price.units
 
     @property
     def share(self) -> float:

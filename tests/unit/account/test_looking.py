@@ -39,6 +39,8 @@ def test_an_average_is_as_close_as_requested(account: Account) -> None:
     assert result.cost == account.state.spent - before == Precision(sum(part.cost.units for part in result.parts))
     assert [part.case for part in result.parts] == [Case.FIRST, Case.FIRST, Case.REFINE, Case.REFINE]
     assert quote.coarse_look and quote.coarse_look < result.cost < quote.cost
+    # In the end the look is a small part of it: what is left is counted in what such requests may cost.
+    assert quote.how_many == quote.remains.units // quote.cost.units <= 10
     assert "at most 10% of the budget" in repr(quote)
 
 
