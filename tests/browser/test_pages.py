@@ -241,7 +241,7 @@ def test_the_statement_and_the_public_page_say_what_happened(page: Page, busy: S
     page.locator(".chart canvas").wait_for()
     text = page.locator("main").inner_text()
     for words in (
-        "Saved by reuse",
+        "Saved so far",
         "Projected life",
         "maria",
         "noor",

@@ -97,12 +97,6 @@ def assign_error(form: QueryForm, error: NoisebankError) -> None:
         form.add_mistake(error.parameter, error.allowed)
     elif isinstance(error, BadRequest) and error.parameter == "precision":
         form.add_mistake("within" if form["by"] != "privacy" else "epsilon", error.allowed)
-    elif isinstance(error, UnsupportedQuery) and error.clause.startswith("relative accuracy"):
-        form.add_mistake(
-            "percent", "this is for counts and sums, not for groups, derived answers or a constant: choose another way"
-        )
-    elif isinstance(error, UnsupportedQuery) and "within" in error.clause:
-        form.add_mistake("within", "how far off such an answer is depends on the data: choose a privacy loss instead")
     elif isinstance(error, (BadQuery, UnsupportedQuery)):
         form.add_mistake(_input_mode(form), str(error))
     else:
