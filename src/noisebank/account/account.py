@@ -193,7 +193,7 @@ class Account:
         """Returns what a request needs, and as an item of a batch."""
         select = self._parse_select(request.sql, request.accuracy)
         relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)
-        if request.best and len(select.questions) == 1 and not relative:
+        if request.best and len(select.questions) == 1 and not relative and select.goal is None:
             question, accuracy = select.questions[0]
             better = improve_accuracy(self.context, question, accuracy, request.key, request.analyst)
             select = replace(select, questions=((question, better),))

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from noisebank.account.draws import DrawCounter
+from noisebank.account.look_counter import LookCounter
 from noisebank.account.requests import RequestBuilder
 from noisebank.core.asks import OWNER
 from noisebank.core.caches import cache_results, deep_size
@@ -59,6 +60,7 @@ class AccountContext:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self.entropy = engine, ledger, vault, entropy
         self.draws = DrawCounter(id, ledger, vault)
+        self.looks = LookCounter(id, ledger, vault)
         self.request_builder = RequestBuilder(id, secrets.version)
         self.lost_queries: set[bytes] = set()
         """Salted digests of queries with a published answer that the vault has lost; recovery fills it."""
