@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -27,9 +28,9 @@ def write_draft(
 ) -> None:
     """Write a commented policy for the table in FILE (CSV, Parquet or DuckDB).
 
-    A sample of the rows tells types and steps: numbers, truth values, categories. Identifiers, free text and
-    dates are left out, with the reason. Nothing else of the rows is written, since a policy becomes public;
-    what only a person can know (bounds, keys, unit, budget) says FILL IN.
+    A sample of the rows tells types and steps: numbers, dates, truth values, categories. Identifiers, free text
+    and what cannot be read are left out, with the reason. Nothing else of the rows is written, since a policy
+    becomes public; what only a person can know (bounds, keys, unit, budget) says FILL IN.
 
     It stops at a file whose first line looks like a row and not like a header.
 
@@ -47,7 +48,8 @@ def write_draft(
             with out.open("x", encoding="utf-8") as target:
                 target.write(draft.text)
         except OSError as error:
-            raise BadRequest("out", out, f"cannot be written ({error.strerror})") from None
+            more = "; a draft overwrites nothing: choose another name" if isinstance(error, FileExistsError) else ""
+            raise BadRequest("out", out, f"cannot be written ({error.strerror}){more}") from None
     if as_json:
         render.show_json({"policy": draft.text, "written": None if out is None else str(out)})
     elif out is None:
@@ -55,7 +57,7 @@ def write_draft(
     else:
         omitted = f", {len(draft.omitted)} left out for the reasons in it" if draft.omitted else ""
         render.print_line(f"{out}: {len(draft.declared)} columns{omitted}.")
-        render.print_line(f"Replace each FILL IN in it, then: noisebank policy check {out}")
+        render.print_line(f"Replace each FILL IN in it, then: noisebank policy check {quote(str(out))}")
 
 
 @policy_group.command("check")

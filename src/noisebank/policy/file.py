@@ -15,7 +15,7 @@ from noisebank.core.errors import BadPolicy, BadRequest, Mistake
 from noisebank.core.units import parse_exact
 from noisebank.policy.columns import ColumnReader, format_value, refuse_unknown_keys
 from noisebank.policy.expectations import Expectation, Workload, parse_expectation
-from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, Neighbours, Policy, Source, Table
+from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, Kind, Neighbours, Policy, Source, Table
 from noisebank.policy.schema import TOP_KEYS
 from noisebank.policy.source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
@@ -27,12 +27,14 @@ FILLINGS = {
     "bounds": "write [lowest, highest], e.g. [0, 120]",
     "keys": 'write a list of texts, e.g. ["north", "south"]',
     "step": "write the resolution that matters, e.g. 0.01",
-    "type": 'write "integer", "number", "boolean" or "text"',
+    "zone": 'write "UTC", or the zone whose clock the column shows, e.g. "Europe/Zurich"',
+    "type": 'write "integer", "number", "boolean", "text", "date" or "timestamp"',
     "unit": 'write "row", or the column that tells people apart',
     "row_cap": "write the most rows that the table may ever have",
     "epsilon": "write what all answers together may reveal, e.g. 1",
     "delta": "write a chance far below one over the number of people, e.g. 1e-6",
 }
+DATE_FILLING = 'write the first and the last date that are plausible, e.g. ["2020-01-01", "2030-12-31"]'
 FORMER_KEYS = {
     "first_look": 'leave it out, or write expect = ["marginals", "ranges"] if that is what will be asked',
     "first_look_at": 'write expect = ["marginals", "ranges"] instead: a look is then bought with the first question',
@@ -65,7 +67,7 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
     lines = _find_lines(text)
     reader = _PolicyReader(tree, lines)
     policy = reader.build_policy(folder)
-    unfilled = _find_unfilled(text, lines)
+    unfilled = _find_unfilled(text, lines, tree)
     marked = {mistake.line for mistake in unfilled}
     mistakes = [*unfilled, *(mistake for mistake in reader.mistakes if mistake.line not in marked)]
     if mistakes or policy is None:
@@ -73,21 +75,28 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
     return policy
 
 
-def _find_unfilled(text: str, lines: dict[str, int]) -> list[Mistake]:
+def _find_unfilled(text: str, lines: dict[str, int], tree: dict[str, Any]) -> list[Mistake]:
     """Returns every line that a draft marked and that nobody has filled in."""
     keys = {number: key for key, number in lines.items()}
     return [
-        Mistake(
-            number,
-            keys.get(number, "draft"),
-            "says FILL IN",
-            FILLINGS.get(
-                keys.get(number, "").rpartition(".")[2], "write what is publicly known, and take the mark away"
-            ),
-        )
+        Mistake(number, keys.get(number, "draft"), "says FILL IN", _describe_filling(keys.get(number, ""), tree))
         for number, line in enumerate(text.splitlines(), start=1)
         if UNFILLED_MARK.search(line)
     ]
+
+
+def _describe_filling(key: str, tree: dict[str, Any]) -> str:
+    """Returns what to write for a setting such as columns.age.bounds."""
+    table, _, setting = key.rpartition(".")
+    columns = tree.get("columns")
+    column = columns.get(table.removeprefix("columns."), {}) if isinstance(columns, dict) else {}
+    if (
+        setting == "bounds"
+        and isinstance(column, dict)
+        and column.get("type") in (Kind.DATE.value, Kind.TIMESTAMP.value)
+    ):
+        return DATE_FILLING
+    return FILLINGS.get(setting, "write what is publicly known, and take the mark away")
 
 
 class _PolicyReader:
