@@ -119,7 +119,7 @@ def _find_source(path: Path, column_names: tuple[str, ...], table_name: str | No
         )
     if (suffix == ".duckdb") != (table_name is not None):
         allowed = "goes with a .duckdb file" if table_name else _describe_tables(path)
-        raise BadRequest("table", table_name or "missing", allowed)
+        raise BadRequest("table", table_name, allowed)
     if column_names and suffix in (".parquet", ".duckdb"):
         raise BadTable(f"{path.name} has names of its own: column names are for CSV files without a header")
     if table_name is not None:

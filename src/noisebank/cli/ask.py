@@ -67,7 +67,7 @@ def ask_question(
     from noisebank.core.result import Result
 
     if (question is None) == (file is None):
-        raise BadRequest("question", question or "nothing", "ask one question, or those of a --file")
+        raise BadRequest("question", question or None, "ask one question, or those of a --file")
     if atomic and file is None:
         raise BadRequest("atomic", question, "goes with --file: one question is charged at once anyway")
     if as_csv and (as_json or question is None):

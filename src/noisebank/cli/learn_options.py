@@ -70,7 +70,7 @@ def find_task(registry: ModelRegistry, text: str | None) -> bytes:
     matches = [task for task in tasks if text is None or task.hex().startswith(text.lower().removeprefix("0x"))]
     if len(matches) != 1:
         known = ", ".join(task.hex()[:12] for task in tasks) or "none"
-        raise BadRequest("task", text or "nothing", f"name one task; this registry has {known}")
+        raise BadRequest("task", text or None, f"name one task; this registry has {known}")
     return matches[0]
 
 

@@ -167,7 +167,7 @@ def join_task(
             book.fix_example_count(id, len(examples))
             return DpSgdTrainer(terms, examples, books.setup.round_count)
         if edge is None:
-            raise BadRequest("edge", "nothing", "name an edge worker with --edge")
+            raise BadRequest("edge", None, "name an edge worker with --edge")
         return SplitTrainer(terms, examples, edge)
 
     def pay_for_task(terms: TaskTerms, books: TaskBooks) -> bytes:

@@ -105,8 +105,15 @@ def open_account(
             *((f"cube over {columns}", f"{cells} cells") for columns, cells in cubes),
             *([("first looks", f"{spent_share}, bought now")] if state.spent and not following else []),
             ("budget", f"{promise}, for all answers together"),
-            *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in facts["clipped"].items()),
-            *((f"other in {name}", f"{n} values are none of the keys") for name, n in inspected.unkeyed.items() if n),
+            *((f"clipped in {name}", _describe_clipped(n, inspected.rows)) for name, n in facts["clipped"].items()),
+            *((f"other in {name}", f"{n} of {inspected.rows} values are none of the keys")
+              for name, n in inspected.unkeyed.items() if n),
             *([("count nowhere", f"{inspected.uncounted} rows, by complete columns")] if inspected.uncounted else []),
             *((f"query {name}", sql) for name, sql in account.policy.queries.items())]  # fmt: skip
     render.show_facts(f"Opened {account.name}", rows)
+
+
+def _describe_clipped(outside: int, rows: int) -> str:
+    """Says how many values are clipped; if that is most of them, that the bounds may be mistaken."""
+    warning = ": are the bounds meant so?" if 2 * outside > rows else ""
+    return f"{outside} of {rows} values lie beyond the bounds{warning}"

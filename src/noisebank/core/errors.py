@@ -138,12 +138,12 @@ class UnsupportedQuery(Misuse):
 
 
 class BadRequest(Misuse):
-    """A parameter outside its range."""
+    """A parameter outside its range, or one that is missing (`got` is None)."""
 
     kind = "BadRequest"
 
     def __init__(self, parameter: str, got: object, allowed: str) -> None:
-        super().__init__(f"{parameter} = {got!s}: {allowed}")
+        super().__init__(f"{parameter} is missing: {allowed}" if got is None else f"{parameter} = {got!s}: {allowed}")
         self.parameter, self.got, self.allowed = parameter, got, allowed
 
 
