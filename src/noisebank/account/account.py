@@ -120,8 +120,8 @@ class Account:
         standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
         `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
         `groups="all"` for all of them at once. `key` makes a retry safe: the same key gives the same answer, charged
-        once. `max_cost` is the most precision to spend. With `best`, a more precise answer is given if it is free and
-        the analyst's view has room for it.
+        once. `max_cost` is the most to spend: precision, or a share of the budget ("1%"). With `best`, a more precise
+        answer is given if it is free and the analyst's view has room for it.
         """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
@@ -199,7 +199,7 @@ class Account:
             select = replace(select, questions=((question, better),))
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
-        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost)
+        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost, self.context.state.budget)
         return select, BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
 
     def _answer_parsed(self, pairs: Sequence[tuple[ParsedSelect, BatchItem]]) -> list[LookedRequest | None]:

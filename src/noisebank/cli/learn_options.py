@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MEMBER_KEY_FILE, LOT_KEY_FILE = "member.key", "lot.key"
 rpc_option = click.option(
     "--rpc", metavar="URL", required=True, envvar="NOISEBANK_RPC",
-    help="A node of the chain, or the door of one's own; to read, also its folder.",
+    help="A node of the chain, or `noisebank learn host`; to read, also its folder.",
 )  # fmt: skip
 contract_option = click.option(
     "--contract", metavar="ADDRESS", help="The registry; not needed on a chain of one's own."
