@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import click
 
 from noisebank.cli.options import handle_errors, header_option, json_option
+
+if TYPE_CHECKING:
+    from noisebank.policy.model import Policy
 
 
 @click.group("policy")
@@ -75,13 +79,10 @@ def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
     from noisebank.cli import render
     from noisebank.core.wording import describe_promise
     from noisebank.engines.headers import check_header
-    from noisebank.policy.file import read_policy
     from noisebank.policy.model import Table
     from noisebank.privacy.calibration import budget_precision
-    from noisebank.queries.selects import check_named_queries
 
-    checked = read_policy(path)
-    check_named_queries(checked)
+    checked = read_checked_policy(path)
     file = checked.source.path if isinstance(checked.source, Table) else checked.source
     if header is None and file is not None and file.exists():
         check_header(checked.source)
@@ -105,3 +106,17 @@ def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
         ("digest", checked.digest.hex()),
     ]
     render.show_facts(f"{path} is a valid policy", rows)
+
+
+def read_checked_policy(path: Path) -> Policy:
+    """Returns the policy at `path`, its named queries parsed; mistakes in them have their lines, too."""
+    from noisebank.core.errors import BadPolicy
+    from noisebank.policy.file import locate_mistakes, read_policy
+    from noisebank.queries.selects import check_named_queries
+
+    policy = read_policy(path)
+    try:
+        check_named_queries(policy)
+    except BadPolicy as error:
+        raise locate_mistakes(error, path) from None
+    return policy

@@ -91,12 +91,14 @@ class Mistake:
     """One thing wrong with a policy: where, what, and what would be right."""
 
     line: int
+    """From 1; 0 if it is in no line."""
     where: str
     what: str
     right: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.where}: {self.what}; {self.right}"
+        line = f"line {self.line}: " if self.line else ""
+        return f"{line}{self.where}: {self.what}; {self.right}"
 
 
 class BadPolicy(Misuse):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
@@ -34,6 +35,7 @@ FILLINGS = {
     "epsilon": "write what all answers together may reveal, e.g. 1",
     "delta": "write a chance far below one over the number of people, e.g. 1e-6",
 }
+TOML_ADVICE = 'write numbers like 10000 or 0.5, texts in "straight quotes", lists like [0, 120], true or false'
 DATE_FILLING = 'write the first and the last date that are plausible, e.g. ["2020-01-01", "2030-12-31"]'
 FORMER_KEYS = {
     "first_look": 'leave it out, or write expect = ["marginals", "ranges"] if that is what will be asked',
@@ -63,7 +65,7 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
             raise BadPolicy((Mistake(0, "TOML", what, "write shorter numbers and flat lists"),), origin) from None
         match = re.search(r"at line (\d+)", str(error))
         line = int(match.group(1)) if match else text.count("\n") + 1
-        raise BadPolicy((Mistake(line, "TOML", str(error), "write valid TOML"),), origin) from None
+        raise BadPolicy((_describe_toml_mistake(text, line, str(error)),), origin) from None
     lines = _find_lines(text)
     reader = _PolicyReader(tree, lines)
     policy = reader.build_policy(folder)
@@ -73,6 +75,23 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
     if mistakes or policy is None:
         raise BadPolicy(tuple(sorted(mistakes, key=lambda mistake: mistake.line)), origin)
     return policy
+
+
+def locate_mistakes(error: BadPolicy, path: Path) -> BadPolicy:
+    """Returns the same mistakes with the lines of the file, for those that were found in a policy already read."""
+    lines = _find_lines(path.read_text(encoding="utf-8"))
+    return BadPolicy(
+        tuple(replace(mistake, line=mistake.line or lines.get(mistake.where, 0)) for mistake in error.mistakes),
+        str(path),
+    )
+
+
+def _describe_toml_mistake(text: str, number: int, reason: str) -> Mistake:
+    """Quotes the line if it is a setting, since who fills in a policy need not know TOML; never a row of a table."""
+    lines = text.splitlines()
+    line = lines[number - 1].partition(" #")[0].strip()[:60] if 0 < number <= len(lines) else ""
+    quoted = f"{line}: " if re.match(r"[\w.\"-]+ *=|\[", line) else ""
+    return Mistake(number, "TOML", f"{quoted}{reason[:1].lower()}{reason[1:]}", TOML_ADVICE)
 
 
 def _find_unfilled(text: str, lines: dict[str, int], tree: dict[str, Any]) -> list[Mistake]:
