@@ -19,7 +19,7 @@ from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Engine
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.earned import LookPlan
+from noisebank.planning.look_buyer import LookPlan
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import CubeQuery, LookQuery
 from noisebank.planning.strategies.completion import Look

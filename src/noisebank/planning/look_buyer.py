@@ -18,7 +18,7 @@ import numpy as np
 from noisebank.core.records import CellRun
 from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 from noisebank.planning.linear import Vector
-from noisebank.planning.looked import MAX_ROWS_OF_LOOK, LookPosterior, MeasuredLook
+from noisebank.planning.look_posterior import MAX_ROWS_OF_LOOK, LookPosterior, MeasuredLook
 from noisebank.planning.losses import (
     ROUNDING_SHARE,
     Losses,
