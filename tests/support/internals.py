@@ -233,8 +233,8 @@ if TYPE_CHECKING:
     from noisebank.planning.reuse import bridge_law
     from noisebank.planning.serving import CubeQuery, find_cube_query
     from noisebank.planning.strategies.axes import Axis
-    from noisebank.planning.strategies.completion import Look
     from noisebank.planning.strategies.kronecker import find_strategy
+    from noisebank.planning.strategies.looks import Look
     from noisebank.policy.file import parse_policy
     from noisebank.policy.model import Column, EngineKind, Kind, Neighbours, Source, Table
     from noisebank.policy.schema import COLUMN_KEYS, TOP_KEYS
