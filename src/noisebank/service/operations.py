@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from noisebank.account.account import Account
-from noisebank.account.selects import parse_max_cost
+from noisebank.account.parsing import parse_max_cost
 from noisebank.account.statement import make_history_entry
 from noisebank.bank.bank import Bank
 from noisebank.core.asks import OWNER, Ask

@@ -457,7 +457,6 @@ def test_what_is_expected_is_kinds_of_questions_and_examples():
     text = 'expect = ["ill", "ranges", "SELECT COUNT(*) FROM survey", "marginals", "ranges"]\n'
     policy = read(text + GOOD)
     assert policy.expect == (Workload.MARGINALS, Workload.RANGES, "ill", "SELECT COUNT(*) FROM survey")
-    assert policy.expected_workloads == {Workload.MARGINALS, Workload.RANGES}
     assert policy.expected_sql == ("SELECT COUNT(*) FROM survey WHERE ill", "SELECT COUNT(*) FROM survey")
     assert policy_from_json(json.loads(json.dumps(policy.to_json())), policy.source) == policy
     assert policy.digest != read().digest and read("expect = []\n" + GOOD).digest == read().digest

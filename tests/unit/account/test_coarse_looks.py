@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from noisebank.account import looking
+from noisebank.account import coarse_looks as looking
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer
 from noisebank.account.context import AccountContext
@@ -131,7 +131,7 @@ def test_what_is_stated_after_looks_holds(
                 stddev = stated * unit / precision**0.5
                 item.answers.append(replace(answers[index], value=value, exact=Fraction(value), stddev=stddev))
 
-    _, item = account._parse_ask(Ask(AVERAGE, {"within": 3}))
+    item = account._parser.parse_request(Ask(AVERAGE, {"within": 3})).item
     looking.answer_batch(account.context, [item])
     answers = item.answers
     smokers = sum(1 for i in range(ROWS) if i % 3)
