@@ -23,11 +23,11 @@ from scipy.special import betaincinv, ndtri
 from assurance.planting import plant_bug
 from assurance.report import Finding, Progress
 from noisebank import Account, Precision
-from noisebank.account import looking
+from noisebank.account import coarse_looks as looking
 from noisebank.account.answers import Answer
+from noisebank.account.coarse_look_counter import LookCounter
+from noisebank.account.coarse_looks import LookedRequest
 from noisebank.account.context import AccountContext
-from noisebank.account.look_counter import LookCounter
-from noisebank.account.looking import LookedRequest
 from noisebank.account.pipeline import BatchItem
 from support.banks import memory_account
 from support.internals import Question
@@ -164,7 +164,7 @@ def deciding_by(value_of: Decide) -> Iterator[None]:
         finally:
             request.item.answers = answers
 
-    with plant_bug("noisebank.account.looking", "plan_step", plan_step):
+    with plant_bug("noisebank.account.coarse_looks", "plan_step", plan_step):
         yield
 
 
@@ -191,7 +191,7 @@ def following_up() -> Iterator[None]:
 
     with (
         patch.object(looking, "MAX_LOOKS", 3),  # one round more
-        plant_bug("noisebank.account.looking", "take_step", take_step),
+        plant_bug("noisebank.account.coarse_looks", "take_step", take_step),
         plant_bug(LookCounter, "may_follow", lambda *_: True),
     ):
         yield
@@ -231,7 +231,7 @@ def look_ledger(share: float = 1.0) -> Finding:
     told = found.lower_bound()
     planted = {}
     for bug in PLANTS:
-        if bug == FOLLOWED and share < 0.05:  # in every run: tests/unit/account/test_look_counter.py
+        if bug == FOLLOWED and share < 0.05:  # in every run: tests/unit/account/test_coarse_look_counter.py
             continue
         trials = run(6 * few if bug == FOLLOWED else few, within, bug)  # what it gives away is noisy
         bound = trials.lower_bound()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from noisebank.core.errors import LooksExhausted
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.chain import Ledger
-from noisebank.planning.looks import most_for_looks
+from noisebank.planning.coarse_looks import most_for_looks
 from noisebank.vault.vault import Vault
 
 PAGE_SIZE = 2_000

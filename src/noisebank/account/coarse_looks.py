@@ -23,7 +23,7 @@ from noisebank.core.estimates import Row
 from noisebank.core.records import Case
 from noisebank.core.result import Result
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.looks import (
+from noisebank.planning.coarse_looks import (
     DEFAULT_SPEND,
     MAX_LOOKS,
     MIN_GROWTH_BITS,
@@ -92,15 +92,7 @@ def check_first_look(context: AccountContext, request: LookedRequest) -> None:
     item = request.item
     known = item.key is not None and context.vault.find_request_by_key(context.id, item.analyst, item.key) is not None
     if not known:
-        context.looks.check_room(salt_targets(context, item.questions), context.secrets.version)
-
-
-def salt_targets(context: AccountContext, questions: Sequence[TargetedQuestion]) -> dict[bytes, Precision]:
-    """Returns what a look would say of each query, by the name that the ledger has for it."""
-    return {
-        context.secrets.salted_query(question.query): context.target_precision(question, accuracy)
-        for question, accuracy in questions
-    }
+        context.looks.check_room(context.salt_targets(item.questions), context.secrets.version)
 
 
 def plan_step(context: AccountContext, request: LookedRequest, number: int) -> BatchItem | None:
@@ -118,13 +110,16 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     reachable = list_reached(request, most) if least <= most else set()
     may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
     if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
-        request.has_ended, request.reason = True, "more than it may cost would be needed"
+        request.has_ended, request.reason = (
+            True,
+            "that would cost more than this request may (max_cost; a tenth of the budget if not said)",
+        )
         return None
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
     is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)
     if is_look:  # one that says nothing yet is followed by a finer one
         finer = growth - SECOND_LOOK_GAP if reachable else request.growth + SECOND_LOOK_GAP
-        targets = salt_targets(context, grow_questions(context, parsed, finer))
+        targets = context.salt_targets(grow_questions(context, parsed, finer))
         is_look = context.looks.has_room(targets, context.secrets.version)
         if not is_look and not reachable:
             request.has_ended, request.reason = True, NO_ROOM

@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 import pytest
 
-from noisebank.account import look_counter, looking, present
+from noisebank.account import coarse_look_counter, coarse_looks, current_time
 from noisebank.account.account import Account
-from noisebank.account.look_counter import LookCounter
+from noisebank.account.coarse_look_counter import LookCounter
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.bank.opening import load_accounts, open_account, open_next_version
 from noisebank.core.asks import Ask
@@ -19,7 +19,7 @@ from noisebank.core.errors import KeyReused, LooksExhausted, NoisebankError
 from noisebank.core.result import Result
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.looks import LOOKS_SHARE_BITS, MIN_GROWTH_BITS, grow_precision
+from noisebank.planning.coarse_looks import LOOKS_SHARE_BITS, MIN_GROWTH_BITS, grow_precision
 from noisebank.policy.file import read_policy
 from support.banks import memory_account, memory_rooms, write_people
 
@@ -77,7 +77,7 @@ def test_finals_are_sixteen_times_as_precise_so_the_limit_is_met_by_ends_only(ac
 
 def test_beyond_the_limit_no_look_is_begun_and_retries_go_on(account: Account) -> None:
     account.ask(AVERAGE, within=3, key="early")
-    with patch.object(look_counter, "most_for_looks", lambda budget: Precision(5 * 10**16)):
+    with patch.object(coarse_look_counter, "most_for_looks", lambda budget: Precision(5 * 10**16)):
         asked = 0
         with pytest.raises(LooksExhausted, match="Say epsilon") as refused:
             for asked in range(100):
@@ -99,7 +99,7 @@ def test_beyond_the_limit_no_look_is_begun_and_retries_go_on(account: Account) -
 def test_a_look_that_slipped_past_the_first_check_is_followed_by_nothing(account: Account) -> None:
     """Several may pass at once. The ledger's order decides, and then the same retry ends again at its look."""
     with (
-        patch.object(look_counter, "most_for_looks", lambda budget: Precision(8 * 10**15)),
+        patch.object(coarse_look_counter, "most_for_looks", lambda budget: Precision(8 * 10**15)),
         patch.object(LookCounter, "check_room", lambda *_: None),
     ):
         steps = []
@@ -115,7 +115,7 @@ def test_a_look_that_slipped_past_the_first_check_is_followed_by_nothing(account
 def test_the_counter_itself_may_not_be_left_out(account: Account) -> None:
     """The planted bug: without the question whether it may be followed, that look is followed."""
     with (
-        patch.object(look_counter, "most_for_looks", lambda budget: Precision(8 * 10**15)),
+        patch.object(coarse_look_counter, "most_for_looks", lambda budget: Precision(8 * 10**15)),
         patch.object(LookCounter, "check_room", lambda *_: None),
         patch.object(LookCounter, "may_follow", lambda *_: True),
     ):
@@ -125,24 +125,24 @@ def test_the_counter_itself_may_not_be_left_out(account: Account) -> None:
 
 
 def test_a_second_look_without_room_is_left_out(account: Account) -> None:
-    wish = {"within": "0.05"}
+    wish = {"within": "0.03", "max_cost": "12"}
     sql = "SELECT SQRT(COUNT(*)) AS s FROM people WHERE {}"
     parts = account.ask(sql.format("smoker"), **wish).parts
     assert len(parts) == 3
     most = account.context.looks.total + parts[0].target + Precision(1)
-    with patch.object(look_counter, "most_for_looks", lambda budget: most):
+    with patch.object(coarse_look_counter, "most_for_looks", lambda budget: most):
         assert len(account.ask(sql.format("NOT smoker"), **wish).parts) == 2  # the look and the answer
 
 
 def test_a_key_that_looks_like_a_looks_key_hides_no_look(account: Account) -> None:
     """An ordinary request saved first under the look's key would have left the look unmarked."""
-    select, item = account._parse_ask(Ask("SELECT SQRT(COUNT(*)) AS s FROM people WHERE smoker", {"within": "0.3"}))
+    request = Ask("SELECT SQRT(COUNT(*)) AS s FROM people WHERE smoker", {"within": "0.3"})
+    item = account._parser.parse_request(request).item
     plain = BatchItem(item.questions, key="k / look 1", plainly=True)
     answer_batch(account.context, [plain])
     assert plain.error is None and account.context.looks.total == Precision(0)
     with pytest.raises(KeyReused):
         account.ask("SELECT SQRT(COUNT(*)) AS s FROM people WHERE smoker", within="0.3", key="k")
-    assert select.goal is not None
 
 
 def test_what_the_vault_has_lost_counts_and_so_do_earlier_versions(tmp_path: Path) -> None:
@@ -174,19 +174,19 @@ def test_the_best_that_is_known_is_no_look(account: Account) -> None:
 
 def test_nothing_follows_the_last_step(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the last answers say: the steps are the same on the ledger."""
-    real = looking.answer_batch
+    real = coarse_looks.answer_batch
 
     def answer_wrongly(context: object, items: list[object]) -> None:
         real(context, items)  # type: ignore[arg-type]
         for item in items:
-            assert isinstance(item, looking.BatchItem)
+            assert isinstance(item, coarse_looks.BatchItem)
             if not item.is_look:
-                item.answers = [looking.shift_answer(answer, 10**6, 1.0) for answer in item.answers]
+                item.answers = [coarse_looks.shift_answer(answer, 10**6, 1.0) for answer in item.answers]
 
     seen = []
     for sql, wish in ((AVERAGE, {"within": 3}), ("SELECT town, COUNT(*) FROM people GROUP BY town", {"relative": 0.1})):
         for key in ("as it is", "moved"):
-            monkeypatch.setattr(looking, "answer_batch", real if key == "as it is" else answer_wrongly)
+            monkeypatch.setattr(coarse_looks, "answer_batch", real if key == "as it is" else answer_wrongly)
             try:
                 parts = account.ask(sql, **wish, key=f"{key} {sql}").parts
             except NoisebankError as error:
@@ -209,6 +209,6 @@ def test_a_retry_that_ended_at_a_look_is_about_the_same_moment(tmp_path: Path) -
     sql = "SELECT AVG(amount) AS a FROM visits WHERE day < CURRENT_DATE"
     results = []
     for moment in (datetime(2026, 11, 18, 13, 5, 7), datetime(2026, 12, 24, 8, 0, 0)):
-        with patch.object(present, "policy_now", lambda policy, moment=moment: moment):
+        with patch.object(current_time, "policy_now", lambda policy, moment=moment: moment):
             results.append(account.ask(sql, within="0.00001", key="k"))
     assert results[0].sql == results[1].sql and results[0].rows == results[1].rows
