@@ -14,10 +14,10 @@ from flint import fmpq, fmpq_mat
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.units import Precision
 from noisebank.planning.linear import range_query
-from noisebank.planning.looked import LookPosterior
+from noisebank.planning.look_posterior import LookPosterior
 from noisebank.planning.posterior import CovariancePosterior
-from noisebank.planning.strategies.completion import Look
 from noisebank.planning.strategies.kronecker import find_strategy
+from noisebank.planning.strategies.looks import Look
 from research.benches.cell_workloads import make_workload
 from research.benches.reuse import (
     NO_LOOK,

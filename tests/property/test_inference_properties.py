@@ -24,7 +24,7 @@ from noisebank.planning.linear import (
 )
 from noisebank.planning.losses import PairLosses, plain_share
 from noisebank.planning.strategies.axes import Axis
-from noisebank.planning.strategies.completion import Look
+from noisebank.planning.strategies.looks import Look
 from research.reuse.table2 import SIGMAS, TYPES
 from support.inference import Exact, noisy_look, random_query, whole_look
 

@@ -13,16 +13,16 @@ from itertools import chain
 from typing import Any
 
 from noisebank.account.answers import Answer
+from noisebank.account.coarse_looks import LookedRequest, answer_looked, build_looked_result, start_request
 from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
 from noisebank.account.cube import CubeStrategy
-from noisebank.account.cube_measurement import CubePlanner
-from noisebank.account.looking import LookedRequest, answer_looked, build_looked_result, start_request
+from noisebank.account.cube_planner import CubePlanner
+from noisebank.account.current_time import fix_moment, fix_sql
+from noisebank.account.free_accuracy import improve_accuracy
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.plain import PlainStrategy
-from noisebank.account.present import fix_moment, fix_sql
-from noisebank.account.quoting import describe_price, quote_question, quote_select
-from noisebank.account.recall import improve_accuracy
-from noisebank.account.released import ReleasedAnswers
+from noisebank.account.quotes import describe_price, quote_question, quote_select
+from noisebank.account.released_answers import ReleasedAnswers
 from noisebank.account.results import build_result
 from noisebank.account.selects import (
     ParsedSelect,

@@ -10,7 +10,7 @@ from typing import TypeVar
 from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown
 from noisebank.core.estimates import CONFIDENCE
 from noisebank.core.units import Exact, Precision, parse_exact
-from noisebank.planning.looks import ErrorGoal
+from noisebank.planning.coarse_looks import ErrorGoal
 from noisebank.planning.pricing import AccuracyTarget, PrecisionTarget, PrivacyTarget, compute_target
 from noisebank.queries.query import Question
 from noisebank.queries.selects import SelectList

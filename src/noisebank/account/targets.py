@@ -9,11 +9,11 @@ from typing import Any
 
 from noisebank.account.context import AccountContext
 from noisebank.account.selects import ParsedSelect, TargetedQuestion, is_unitless, merge_question
-from noisebank.account.shares import optimal_shares
 from noisebank.core.errors import BadRequest, UnsupportedQuery
 from noisebank.core.units import MIN_PRECISION, ZERO_PRECISION, Precision, ceil_to_ladder
 from noisebank.ledger.encoding import MAX_GROUP_PARTS
-from noisebank.planning.looks import ErrorGoal, check_looked_confidence, first_look_precision, shrink_bits
+from noisebank.planning.coarse_looks import ErrorGoal, check_looked_confidence, first_look_precision, shrink_bits
+from noisebank.planning.precision_shares import optimal_shares
 from noisebank.planning.pricing import (
     AccuracyTarget,
     PrecisionTarget,

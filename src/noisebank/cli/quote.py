@@ -37,7 +37,7 @@ def quote_question(
 
     Example:  noisebank quote over_60 --within 0.01 --confidence 0.95 --curve
     """
-    from noisebank.account import quotes
+    from noisebank.account import price_curves as quotes
     from noisebank.cli import render
 
     with open_recovered_bank(folder) as bank:

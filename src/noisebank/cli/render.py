@@ -20,7 +20,7 @@ from noisebank.core.units import Precision
 from noisebank.core.wording import budget_share, describe_promise, describe_savings, describe_share, format_percent
 
 if TYPE_CHECKING:
-    from noisebank.account.quotes import QueryExplanation
+    from noisebank.account.price_curves import QueryExplanation
     from noisebank.bank.budget_explanation import BudgetExplanation
     from noisebank.core.quote import Quote
     from noisebank.core.result import Result

@@ -17,10 +17,10 @@ from noisebank.policy.model import Policy
 from noisebank.queries.bins import suggest_bins
 from noisebank.queries.clauses import parse_grouping, split_clauses
 from noisebank.queries.conditions import ConditionParser
+from noisebank.queries.current_time import policy_now, write_moment
 from noisebank.queries.derived import Aggregate, AggregateRewriter, Derivation, strip_parens
 from noisebank.queries.group_keys import parse_group_key
 from noisebank.queries.inlining import inline_subqueries
-from noisebank.queries.present import policy_now, write_moment
 from noisebank.queries.result_expressions import (
     Condition,
     Expression,

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from noisebank.account import looking
+from noisebank.account import coarse_looks as looking
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer
 from noisebank.account.context import AccountContext

@@ -22,7 +22,7 @@ from noisebank.core.estimates import Row
 from noisebank.core.records import Case
 from noisebank.core.result import Result
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.looks import (
+from noisebank.planning.coarse_looks import (
     DEFAULT_SPEND,
     MAX_LOOKS,
     MIN_GROWTH_BITS,
