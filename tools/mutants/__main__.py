@@ -35,8 +35,8 @@ from tools.mutants.report import (
     read_explanations,
     write_page,
 )
-from tools.mutants.selection import Graph
-from tools.mutants.trial import MOST_SECONDS, STOPPING, Known, Result, Slot, Slots, try_mutant
+from tools.mutants.selection import NEAR, Graph
+from tools.mutants.trial import MOST_SECONDS, STOPPING, Known, Result, Slot, Slots, find_bad_tests, try_mutant
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(__file__).parent
@@ -100,20 +100,23 @@ def find_object(commit: str, path: str) -> str:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
-def try_all(todo: list[Mutant], jobs: int, most_seconds: float, journal: Journal, results: dict[int, Result]) -> None:
-    """Tries them and writes each down as soon as it is judged."""
-    explanations, known, began, total = read_explanations(EXPLANATIONS), Known(), time.monotonic(), len(todo)
+def try_all(
+    todo: list[Mutant], options: argparse.Namespace, journal: Journal, results: dict[int, Result], known: Known
+) -> None:
+    """Tries them and writes each down as soon as it is judged. Forgets those whose test fails without them, too."""
+    explanations, began, total = read_explanations(EXPLANATIONS), time.monotonic(), len(todo)
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # a database server of the tests runs as somebody else
-        slots = Slots(ROOT, journal.commit, Path(folder), min(jobs, total))
+        slots = Slots(ROOT, journal.commit, Path(folder), max(1, min(options.jobs, total)))
         graph, recording = Graph(ROOT), Recording(ROOT, RECORDED)
+        known.recorded = frozenset(test for test in recording.seconds if test.startswith(NEAR))
         _ = graph.distances  # once, before the workers need it
 
         def judge(mutant: Mutant) -> Result:
             with slots.borrow() as slot:
-                return try_mutant(mutant, slot, graph, recording, known, most_seconds)
+                return try_mutant(mutant, slot, graph, recording, known, options.seconds)
 
-        with ThreadPoolExecutor(jobs) as workers:
+        with ThreadPoolExecutor(options.jobs) as workers:
             futures = [workers.submit(judge, mutant) for mutant in todo]
             try:
                 for number, future in enumerate(as_completed(futures), 1):
@@ -131,8 +134,13 @@ def try_all(todo: list[Mutant], jobs: int, most_seconds: float, journal: Journal
                 STOPPING.set()
                 workers.shutdown(wait=False, cancel_futures=True)
                 raise
+        noticing = {result.test for result in results.values()} & known.recorded if not options.only else set()
+        with slots.borrow() as slot:
+            bad = find_bad_tests(sorted(noticing), slot, known) if noticing else set()
     if known.bad:
         print("these fail without a mutant, here and now, and did not count:", *sorted(known.bad), sep="\n    ")
+    for index in [index for index, result in results.items() if result.test in bad]:
+        del results[index]
 
 
 def main() -> int:
@@ -162,8 +170,12 @@ def main() -> int:
         f"{len(todo)} mutants to try, of {len(sample)} drawn from {len(spots):,} spots; commit {commit[:12]}",
         flush=True,
     )
-    if todo:
-        try_all(todo, options.jobs, options.seconds, journal, results)
+    known = Known()
+    while todo or not options.only:
+        try_all(todo, options, journal, results, known)
+        todo = [mutant for mutant in sample if mutant.index in chosen and mutant.index not in results]
+        if not todo:
+            break
     ordered = [results[index] for index in sorted(results)]
     counts = count_outcomes(ordered, explanations)
     print("\n" + ", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)))

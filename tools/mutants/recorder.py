@@ -92,6 +92,7 @@ class Notebook:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.recorder.take_lines()
+        sys.settrace(self.recorder.trace)  # anew: an overflow of the stack while it is called switches it off
         began = read_cpu_seconds()
         outcome = yield
         seconds, starts = read_cpu_seconds() - began, self.recorder.has_started_process
@@ -114,4 +115,3 @@ def pytest_configure(config: pytest.Config) -> None:
     name = os.environ.get("PYTEST_XDIST_WORKER", "main")
     config.pluginmanager.register(Notebook(recorder, Path(os.environ[FOLDER]) / f"{name}.jsonl"))
     threading.settrace(recorder.trace)
-    sys.settrace(recorder.trace)

@@ -43,7 +43,8 @@ class Recording:
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_text().splitlines():
                 self._add_record(json.loads(line))
-        self.files = {test.partition("::")[0] for test in self.seconds}
+        files = {test.partition("::")[0] for test in self.seconds}
+        self.files = {file for file in files if (root / file).exists()}
 
     def find_tests(self, file: str, line: int) -> list[str]:
         """Those that execute this line of this file as it is now."""
@@ -52,7 +53,8 @@ class Recording:
         if self.commit:
             lines = _move_lines(lines, source, _read_at(self.root, self.commit, file))
         mask = sum(1 << number for number in lines)
-        return [test for test, executed in self._lines.get(file, {}).items() if executed & mask]
+        executed = self._lines.get(file, {})
+        return [test for test in executed if executed[test] & mask and test.partition("::")[0] in self.files]
 
     def _add_record(self, record: dict[str, object]) -> None:
         test, lines = str(record["test"]), record["lines"]

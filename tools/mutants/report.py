@@ -61,8 +61,9 @@ class Journal:
             seed, commit = entry.pop("seed"), entry.pop("commit")
             result = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
             index = result.mutant.index
-            if seed == self.seed and index in results and result.mutant == results[index].mutant:
-                first.setdefault(index, (commit, result))
+            is_wanted = seed == self.seed and index in results and result.mutant == results[index].mutant
+            if is_wanted and (index not in first or first[index][0] == commit):  # tried again there: with more tests
+                first[index] = commit, result
         return [first[index] for index in sorted(first)]
 
     def append(self, result: Result) -> None:

@@ -197,9 +197,8 @@ def choose_rounds(file: str, line: int, graph: Graph, recording: Recording, most
     reaching = graph.find_files(file)
     unknown = [path for path in reaching if path not in recording.files and not path.startswith(BROWSER)]
     whole = [Choice(path, graph.estimate_seconds(path)) for path in unknown]
-    started = [
-        Choice(test, recording.seconds[test]) for test in recording.starters if test.partition("::")[0] in reaching
-    ]
+    starters = [test for test in recording.starters if test.partition("::")[0] in reaching]
+    started = [Choice(test, recording.seconds[test]) for test in starters]
     pages = [path for path in graph.tests if path.startswith(BROWSER)] if file.startswith(PAGES) else []
     first = sorted(recorded, key=lambda choice: choice.score)
     later = [*sorted(whole, key=lambda choice: choice.score), *sorted(started, key=lambda choice: choice.score)]

@@ -81,6 +81,9 @@ class BrokenTests(Exception):
 class Known:
     """What is known about tests on the original, shared by all workers."""
 
+    recorded: frozenset[str] = frozenset()
+    """Near tests that passed when they were recorded: good until `find_bad_tests` looks at all that have noticed
+    something together, which is much cheaper than one by one."""
     good: set[str] = field(default_factory=set)
     bad: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -224,7 +227,7 @@ def try_mutant(
                 return conclude(KILLED, test, "hangs" if hangs else "failed")
             unsure.add(test)
             if hangs or test in waiting:  # a file that cannot be collected, or hangs, is left out as a whole
-                waiting = [target for target in waiting if not test.startswith(target)]
+                waiting = [target for target in waiting if target not in (test, test.partition("::")[0])]
     count = sum(len(choices) for choices in rounds)
     return conclude(SURVIVED, "", f"{ran} of {count} tests and files of tests ran for nothing")
 
@@ -239,12 +242,24 @@ def is_noticed_by(test: str, hangs: bool, known: Known, run: Callable[[bool], Ru
 def is_good(test: str, known: Known, run: Callable[[bool], Run]) -> bool:
     """Whether it passes on the original; looked at once."""
     with known.lock:
-        if test in known.good | known.bad:
-            return test in known.good
+        if test in known.good | known.bad | known.recorded:
+            return test not in known.bad
     passed = run(False).passed
     with known.lock:
         (known.good if passed else known.bad).add(test)
     return passed
+
+
+def find_bad_tests(tests: list[str], slot: Slot, known: Known) -> set[str]:
+    """Those of these tests that fail on the original."""
+    bad: set[str] = set()
+    while True:
+        run = slot.run_tests(tests, bad, LEAST_PATIENCE * len(tests))
+        test = run.failed or run.running
+        if run.passed or not test:
+            known.bad |= bad
+            return bad
+        bad.add(test)
 
 
 class Slots:
