@@ -40,6 +40,8 @@ class Recording:
         self.starters: set[str] = set()
         """Tests that start other processes, where nothing is recorded."""
         self._lines: dict[str, dict[str, int]] = {}
+        self._new_names = _list_renames(root, self.commit) if self.commit else {}
+        self._old_names = {new: old for old, new in self._new_names.items()}
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_text().splitlines():
                 self._add_record(json.loads(line))
@@ -51,20 +53,30 @@ class Recording:
         source = (self.root / file).read_text()
         lines = list_telling_lines(source, line)
         if self.commit:
-            lines = _move_lines(lines, source, _read_at(self.root, self.commit, file))
+            lines = _move_lines(lines, source, _read_at(self.root, self.commit, self._old_names.get(file, file)))
         mask = sum(1 << number for number in lines)
         executed = self._lines.get(file, {})
         return [test for test in executed if executed[test] & mask and test.partition("::")[0] in self.files]
 
     def _add_record(self, record: dict[str, object]) -> None:
-        test, lines = str(record["test"]), record["lines"]
+        path, lines = str(record["test"]).partition("::")[0], record["lines"]
+        test = str(record["test"]).replace(path, self._new_names.get(path, path), 1)
         if record["failed"] or not isinstance(lines, dict):
             return
         self.seconds[test] = float(str(record["seconds"]))
         if record["starts"]:
             self.starters.add(test)
         for file, executed in lines.items():
-            self._lines.setdefault(f"src/{file}", {})[test] = int(executed, 16)
+            name = self._new_names.get(f"src/{file}", f"src/{file}")
+            self._lines.setdefault(name, {})[test] = int(executed, 16)
+
+
+def _list_renames(root: Path, commit: str) -> dict[str, str]:
+    """New names of files by old ones."""
+    words = ["git", "diff", "--name-status", "-M", "--diff-filter=R", commit, "HEAD"]
+    output = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True).stdout
+    rows = [line.split("\t") for line in output.splitlines()]
+    return {old: new for _, old, new in rows}
 
 
 @cache
