@@ -1,6 +1,6 @@
 """`CubeStrategy`: answers inferred from all that is known about a cube; a measurement is charged to the cells it reads.
 
-What is known of the cubes is in `CubePlanner`. Looks are bought by `first_looks`.
+What is known of the cubes is in `CubePlanner`. Looks are bought by `cube_looks`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from noisebank.account.context import AccountContext
-from noisebank.account.cube_measurement import CubePlanner
+from noisebank.account.cube_planner import CubePlanner
 from noisebank.account.cube_state import CubeState
 from noisebank.account.strategies import Contents, PaidQuestion
 from noisebank.core.errors import NoisebankError, Tampered

@@ -17,11 +17,11 @@ from noisebank.core.caches import BoundedCache
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.earned import LookPlan
-from noisebank.planning.expected import expected_axes
+from noisebank.planning.expected_axes import expected_axes
 from noisebank.planning.inference import CubePosterior, InferencePlan, QueryMeasurement, QueryTarget
 from noisebank.planning.linear import QUERY_BYTES, Vector, query_size
-from noisebank.planning.looked import MeasuredLook
+from noisebank.planning.look_buyer import LookPlan
+from noisebank.planning.look_posterior import MeasuredLook
 from noisebank.planning.losses import Spending
 from noisebank.planning.posterior import LinearEstimate
 from noisebank.planning.serving import (

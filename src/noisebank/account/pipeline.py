@@ -14,7 +14,7 @@ from noisebank.account.answers import Answer
 from noisebank.account.charging import make_claims, price_plans
 from noisebank.account.completion import complete_reservations, require_completed
 from noisebank.account.context import AccountContext
-from noisebank.account.first_looks import buy_look_if_affordable
+from noisebank.account.cube_looks import buy_look_if_affordable
 from noisebank.account.selects import TargetedQuestion
 from noisebank.account.strategies import PaidQuestion, Strategy
 from noisebank.account.transaction import fit_transaction

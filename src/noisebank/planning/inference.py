@@ -19,10 +19,9 @@ import numpy as np
 from noisebank.core.caches import BoundedCache
 from noisebank.core.records import CellRun
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.coarse import PiecewisePosterior
-from noisebank.planning.earned import LookBuyer, LookPlan
 from noisebank.planning.linear import MAX_RUNS, LinearQuery, query_size
-from noisebank.planning.looked import LookPosterior, MeasuredLook
+from noisebank.planning.look_buyer import LookBuyer, LookPlan
+from noisebank.planning.look_posterior import LookPosterior, MeasuredLook
 from noisebank.planning.losses import (
     MAX_PAIR_CELLS,
     BoundLosses,
@@ -33,6 +32,7 @@ from noisebank.planning.losses import (
     cell_charges,
     loss_of_runs,
 )
+from noisebank.planning.piecewise_posterior import PiecewisePosterior
 from noisebank.planning.posterior import CovariancePosterior, LinearEstimate, Posterior
 from noisebank.planning.strategies.axes import Axis
 

@@ -20,7 +20,7 @@ from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.linear import MAX_RUNS, LinearQuery, Vector, merge_charges
 from noisebank.planning.strategies.axes import Whole
-from noisebank.planning.strategies.completion import Look
+from noisebank.planning.strategies.looks import Look
 
 MAX_PAIR_CELLS = 1024
 """Cells up to which all pairs are kept: 8 MB for each table of pairs."""

@@ -24,7 +24,7 @@ from noisebank.planning.linear import MAX_RUNS, LinearQuery, Vector, merge_charg
 from noisebank.planning.losses import BoundLosses, CellLosses, Losses, PairLosses, charge_rise, plain_share
 from noisebank.planning.reuse import Plan
 from noisebank.planning.strategies.axes import Axis
-from noisebank.planning.strategies.completion import Look, look_from_json
+from noisebank.planning.strategies.looks import Look, look_from_json
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, NotCellAligned, has_cell_totals, policy_cubes
 from noisebank.queries.groups import column_groups

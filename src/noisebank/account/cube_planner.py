@@ -19,10 +19,10 @@ from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Engine
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.earned import LookPlan
+from noisebank.planning.look_buyer import LookPlan
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery, LookQuery
-from noisebank.planning.strategies.completion import Look
+from noisebank.planning.strategies.looks import Look
 from noisebank.privacy.noise import draw_values, noise_scale
 from noisebank.queries.query import Query
 
