@@ -94,7 +94,10 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     reachable = list_reached(request, most) if least <= most else set()
     may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
     if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
-        request.has_ended, request.reason = True, "more than it may cost would be needed"
+        request.has_ended, request.reason = (
+            True,
+            "that would cost more than this request may (max_cost; a tenth of the budget if not said)",
+        )
         return None
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
     is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)
