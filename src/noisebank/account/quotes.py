@@ -11,8 +11,9 @@ from noisebank.account.advice import explain_way
 from noisebank.account.charging import price_plans
 from noisebank.account.context import AccountContext
 from noisebank.account.derived.aggregates import combine_quotes
-from noisebank.account.pipeline import fit_transaction, preview_plan
+from noisebank.account.pipeline import preview_plan
 from noisebank.account.selects import ParsedSelect
+from noisebank.account.transaction import fit_transaction
 from noisebank.core.asks import OWNER
 from noisebank.core.errors import NoisebankError
 from noisebank.core.estimates import CONFIDENCE, standard_deviation
