@@ -195,7 +195,7 @@ if TYPE_CHECKING:
     from noisebank.ledger.chain import Ledger
     from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
     from noisebank.ledger.embedded import EmbeddedLedger, create_chain
-    from noisebank.ledger.encoding import MAX_GROUP_PARTS, merge_runs
+    from noisebank.ledger.encoding import MAX_GROUP_PARTS
     from noisebank.ledger.evm import ZERO_ADDRESS, Evm, _revert_reason, decode_events
     from noisebank.ledger.follower import Follower
     from noisebank.ledger.journal import Journal
@@ -219,7 +219,7 @@ if TYPE_CHECKING:
         InferencePlan,
         QueryMeasurement,
     )
-    from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
+    from noisebank.planning.linear import LinearQuery, merge_charges, query_from_weights, range_query
     from noisebank.planning.look_posterior import MeasuredLook
     from noisebank.planning.posterior import LinearEstimate
     from noisebank.planning.pricing import (

@@ -103,8 +103,8 @@ class Account:
         standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
         `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
         `groups="all"` for all of them at once. `key` makes a retry safe: the same key gives the same answer, charged
-        once. `max_cost` is the most precision to spend. With `best`, a more precise answer is given if it is free and
-        the analyst's view has room for it.
+        once. `max_cost` is the most to spend: precision, or a share of the budget ("1%"). With `best`, a more precise
+        answer is given if it is free and the analyst's view has room for it.
         """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups

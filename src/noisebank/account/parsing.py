@@ -37,7 +37,7 @@ from noisebank.planning.pricing import (
     divide_target,
     parse_accuracy,
 )
-from noisebank.planning.relative import RelativeTarget
+from noisebank.planning.relative import RelativeTarget, parse_share
 from noisebank.queries.current_time import has_moment
 from noisebank.queries.derived import Aggregate, list_linear
 from noisebank.queries.groups import column_groups, group_count
@@ -79,7 +79,7 @@ class RequestParser:
             select = replace(select, questions=((question, better),))
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
-        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost)
+        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost, self._context.state.budget)
         item = BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
         return ParsedRequest(request.sql, select, item)
 
@@ -283,11 +283,10 @@ def join_selects(parsed: Sequence[ParsedSelect]) -> ParsedSelect:
     return replace(parsed[0], select=joined_list, questions=tuple(questions), question_indices=tuple(indices))
 
 
-def parse_max_cost(max_cost: Exact | None) -> Precision | None:
-    """Returns the most that a request may cost, rounded down; None if nothing is said."""
-    if max_cost is None:
-        return None
-    value = parse_exact(max_cost, "max_cost")
+def parse_max_cost(max_cost: Exact, budget: Precision) -> Precision:
+    """Returns the most that a request may cost, rounded down: precision, or a share of the budget such as "1%"."""
+    is_share = isinstance(max_cost, str) and max_cost.strip().endswith("%")
+    value = parse_share(max_cost, "max_cost") * budget.exact if is_share else parse_exact(max_cost, "max_cost")
     if value < 0:
         raise BadRequest("max_cost", "less than nothing", "must not be negative")
     return Precision.floor(value)

@@ -11,8 +11,9 @@ from noisebank.account.advice import explain_way
 from noisebank.account.charging import price_plans
 from noisebank.account.context import AccountContext
 from noisebank.account.derived.aggregates import combine_quotes
-from noisebank.account.pipeline import fit_transaction, preview_plan
+from noisebank.account.pipeline import preview_plan
 from noisebank.account.selects import ParsedSelect
+from noisebank.account.transaction import fit_transaction
 from noisebank.core.asks import OWNER
 from noisebank.core.errors import NoisebankError
 from noisebank.core.estimates import CONFIDENCE, standard_deviation
@@ -31,6 +32,8 @@ from noisebank.queries.query import Question
 
 def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect) -> Quote:
     """Returns the quote for all questions of a SELECT together."""
+    if parsed.goal is not None:
+        context.looks.check_room(context.salt_targets(parsed.questions), context.secrets.version)
     # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
     targets = [context.target_precision(question, accuracy) for question, accuracy in parsed.questions]
     relative = parsed.goal is not None or any(isinstance(target, RelativeTarget) for _, target in parsed.questions)

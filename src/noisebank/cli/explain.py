@@ -41,7 +41,7 @@ def explain_questions(
     question: tuple[str, ...], file: Path | None, policy: Path | None, folder: Path, account: str | None, as_json: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Turn epsilon into error, for this table, and a budget into answers.
+    """Turn epsilon into error, and a budget into answers.
 
     QUESTION is SQL or the name of a query, once or more; without any, all named queries are explained. The last
     part asks each once, with one accuracy (epsilon 0.1 unless said otherwise), of a whole budget in a bank in memory:

@@ -95,6 +95,9 @@ def parse_select_aggregates(sql: str, policy: Policy) -> tuple[Aggregate, ...]:
 def parse_select_list(sql: str, policy: Policy) -> SelectList:
     """Returns what a SELECT asks for. Raises before anything is planned or charged."""
     text = sql.strip()
+    if text.isidentifier():
+        names = f"its queries are {', '.join(sorted(policy.queries))}" if policy.queries else "it names none"
+        raise BadQuery(f"the policy names no query {text}: {names}. Or ask in SQL: SELECT COUNT(*) FROM {policy.name}")
     statement = parse_statement(text)
     try:
         return _SelectBuilder(policy, text, statement).build_list()

@@ -49,6 +49,15 @@ def test_nesting_has_a_limit(kind):
         Message.decode(message(extra=[deep] if kind == "lists" else {"part": deep}).encode())
 
 
+def test_a_header_has_at_most_two_mebibytes_and_a_payload_more():
+    room = 2 * 2**20 - (len(message(text="").encode()) - 4 - 65 - len(b"payload"))
+    assert Message.decode(message(text="x" * room).encode()).body["text"] == "x" * room
+    with pytest.raises(Tampered, match="too long"):
+        Message.decode(message(text="x" * (room + 1)).encode())
+    payload = bytes(3 * 2**20)
+    assert Message.decode(ALICE.sign_message("r", 1, "pass", BOB.address, {}, payload).encode()).payload == payload
+
+
 def test_somebody_elses_name_is_found():
     sent = message()
     forged = Message("r", 1, sent.seq, "pass", BOB.address, ALICE.address, sent.body, sent.payload, sent.signature)
