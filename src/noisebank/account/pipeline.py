@@ -47,6 +47,8 @@ class BatchItem:
     analyst: str = OWNER
     plainly: bool = False
     """Whether cubes are left aside: the answers must not share their noise with others."""
+    is_look: bool = False
+    """Whether its answers decide what comes next."""
     targets: list[Precision] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     """As the vault saves them, one per question. Their ids name the reservations."""
@@ -103,7 +105,9 @@ def save_requests(context: AccountContext, batch: Sequence[BatchItem]) -> None:
     for item in open_items(batch):
         with item.keep_error():
             key = context.entropy.token(16).hex() if item.key is None else item.key
-            saved = context.request_builder.build_requests(item.questions, item.targets, key, item.analyst)
+            saved = context.request_builder.build_requests(
+                item.questions, item.targets, key, item.analyst, item.is_look
+            )
             item.requests = saved[-len(item.questions) :]
             if len(saved) > 1:
                 check_group_key(context, saved[0])

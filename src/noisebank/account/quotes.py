@@ -31,6 +31,8 @@ from noisebank.queries.query import Question
 
 def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect, analyst: str = OWNER) -> Quote:
     """Returns the quote for all questions of a SELECT together."""
+    if parsed.goal is not None:
+        context.looks.check_room(context.salt_targets(parsed.questions), context.secrets.version)
     # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
     targets = [context.target_precision(question, accuracy) for question, accuracy in parsed.questions]
     relative = parsed.goal is not None or any(isinstance(target, RelativeTarget) for _, target in parsed.questions)
