@@ -216,22 +216,30 @@ class Account:
         calibration: str | None = None,
         spend: Exact | None = None,
         groups: str | None = None,
+        analyst: str = OWNER,
     ) -> Quote:
-        """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data."""
+        """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data.
+
+        An analyst with a limit may be answered another way than others: the quote says which, and why.
+        """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
         )
-        return quote_select(self.context, *self._parser.parse_now(sql, options))
+        return quote_select(self.context, *self._parser.parse_now(sql, options), analyst=analyst)
 
     def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
         """Returns what each answer would cost now, alone, or why there is none."""
-        return [capture_refusal(partial(self.quote, request.sql, **request.accuracy)) for request in requests]
+        return [
+            capture_refusal(partial(self.quote, request.sql, **request.accuracy, analyst=request.analyst))
+            for request in requests
+        ]
 
     def quote_together(self, requests: Sequence[Ask]) -> Quote:
         """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
         parsed = [self._parser.parse_now(request.sql, request.accuracy) for request in requests]
         sql = "; ".join(text for text, _ in parsed)
-        return quote_select(self.context, sql, join_selects([select for _, select in parsed]))
+        analyst = next((request.analyst for request in requests), OWNER)
+        return quote_select(self.context, sql, join_selects([select for _, select in parsed]), analyst)
 
     def quoted(self, question: Question, accuracy: AccuracyTarget, plainly: bool = False) -> Quote:
         """Returns the quote for a parsed question."""
