@@ -13,6 +13,8 @@ from itertools import chain
 from typing import Any
 
 from noisebank.account.answers import Answer
+from noisebank.account.batch_spend import spread_spend
+from noisebank.account.budget_raise import grant_raise
 from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
 from noisebank.account.cube import CubeStrategy
 from noisebank.account.cube_measurement import CubePlanner
@@ -26,8 +28,6 @@ from noisebank.account.released import ReleasedAnswers
 from noisebank.account.results import build_result
 from noisebank.account.selects import (
     ParsedSelect,
-    TargetedQuestion,
-    add_question,
     capture_refusal,
     join_selects,
     parse_answer_id,
@@ -36,28 +36,27 @@ from noisebank.account.selects import (
 )
 from noisebank.account.statement import cut_statement, list_history, make_statement
 from noisebank.account.targets import target_select
+from noisebank.account.together import join_requests, parse_together
+from noisebank.account.verdicts import judge_answer
 from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
 from noisebank.core.caches import cache_results
 from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, Misuse, NoisebankError, NotFound
-from noisebank.core.estimates import Verdict
+from noisebank.core.errors import Misuse, NoisebankError, NotFound
 from noisebank.core.quote import Quote
 from noisebank.core.receipts import Receipt
 from noisebank.core.result import Result
 from noisebank.core.statement import HistoryEntry, Statement
 from noisebank.core.units import ZERO_PRECISION, Exact, Precision
-from noisebank.core.wording import budget_share
+from noisebank.core.wording import budget_share, describe_balance
 from noisebank.engines.engine import Engine
 from noisebank.ledger.books import Budgets
 from noisebank.ledger.chain import Ledger
-from noisebank.ledger.encoding import MAX_GROUP_PARTS
 from noisebank.ledger.protocol import AccountState, View
 from noisebank.planning.pricing import AccuracyTarget, check_confidence, parse_accuracy
 from noisebank.planning.relative import RelativeTarget
 from noisebank.policy.model import Policy
-from noisebank.privacy.calibration import budget_precision
-from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
+from noisebank.privacy.odometer import promised_epsilon
 from noisebank.queries.query import Question
 from noisebank.queries.selects import parse_select_list
 from noisebank.vault.secrets import AccountSecrets
@@ -115,13 +114,22 @@ class Account:
     ) -> Result:
         """Answers a question: SQL, or the name of one of the policy's queries.
 
-        Choose the accuracy in one way: `epsilon` and `delta` (`calibration` says how they name a noise level), or
-        `within` a distance, or `relative` to the true value if that is at least a `floor`, or `sigma`, the noise's
-        standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
-        `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
-        `groups="all"` for all of them at once. `key` makes a retry safe: the same key gives the same answer, charged
-        once. `max_cost` is the most precision to spend. With `best`, a more precise answer is given if it is free and
-        the analyst's view has room for it.
+        Say how accurate the answer shall be, in one way:
+
+        - `within`: a distance from the true value, at `confidence`.
+        - `relative`: a share of the true value, such as "2%"; for plain counts and sums, if it is at least a `floor`.
+        - `spend`: the most accurate answer for a share of the budget, such as "1%".
+        - `epsilon` and `delta`: the privacy loss of this answer alone; `calibration` says how they name a noise level.
+        - `sigma`: the noise's standard deviation.
+
+        And, with any of these:
+
+        - `confidence`: of `within`, `relative` and the stated intervals; 0.95 unless said otherwise.
+        - `groups`: "all" if the confidence shall hold for all numbers of a table at once, not for each.
+        - `max_cost`: the most to spend, a share of the budget such as "1%", or a precision.
+        - `key`: makes a retry safe: the same key gives the same answer, charged once.
+        - `analyst`: on whose behalf; the owner's unless said otherwise.
+        - `best`: a more precise answer is given if it is free and the analyst's view has room for it.
         """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
@@ -133,13 +141,15 @@ class Account:
             raise item.error
         return self._derive_results(request.sql, select, item.answers, looked)
 
-    def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False) -> list[Outcome]:
+    def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False, spend: Exact | None = None) -> list[Outcome]:
         """Answers many questions; returns one outcome each, in their order. One that fails never affects another.
 
+        `spend`, a share of the budget such as "1%", says how accurate all answers shall be: together they cost at most
+        that, and what several questions need is paid for once. The questions then have no accuracy of their own.
         With `atomic`, all are charged together, or none: they have one key, one analyst and one price, their `max_cost`
         are added up, and if the contract refuses, all have the same error. An atomic batch has at most 16 questions.
         """
-        requests = [fix_moment(self.context, request) for request in requests]
+        requests = self.spread_spend([fix_moment(self.context, request) for request in requests], spend)
         if atomic:
             return self._ask_together(requests)
         outcomes: list[Outcome | None] = [None] * len(requests)
@@ -158,25 +168,11 @@ class Account:
         """Answers questions as one atomic group. An error is the outcome of all."""
         if not requests:
             return []
-        first = requests[0]
         try:
-            if any((request.key, request.analyst) != (first.key, first.analyst) for request in requests):
-                raise BadRequest("atomic", "several keys or analysts", "questions together have one of each")
-            parsed = [self._parse_ask(request) for request in requests]
-            if any(select.goal is not None for select, _ in parsed):
-                raise BadRequest("atomic", "within or relative", "needs looks, which are charged before: say epsilon")
-            limits = [item.max_cost for _, item in parsed if item.max_cost is not None]
-            if 0 < len(limits) < len(requests):
-                raise BadRequest("max_cost", "of some", "must be given for all questions together, or for none")
-            questions: list[TargetedQuestion] = []
-            indices = [[add_question(questions, part) for part in select.questions] for select, _ in parsed]
-            if len(questions) > MAX_GROUP_PARTS:
-                raise BadRequest("atomic", f"{len(questions)} questions", f"at most {MAX_GROUP_PARTS} together")
+            parsed = parse_together(requests, self._parse_ask)
+            group, indices = join_requests(requests, parsed)
         except NoisebankError as error:
             return [error] * len(requests)
-        limit = sum(limits, ZERO_PRECISION) if limits else None
-        plainly = any(item.plainly for _, item in parsed)
-        group = BatchItem(questions, limit, first.key, first.analyst, plainly)
         answer_batch(self.context, [group])
         outcomes = []
         for request, (select, item), own in zip(requests, parsed, indices, strict=True):
@@ -199,7 +195,7 @@ class Account:
             select = replace(select, questions=((question, better),))
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
-        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost)
+        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost, self.state.budget)
         return select, BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
 
     def _answer_parsed(self, pairs: Sequence[tuple[ParsedSelect, BatchItem]]) -> list[LookedRequest | None]:
@@ -224,7 +220,8 @@ class Account:
             answers = [*looked.earlier, *looked.item.answers]
             return build_looked_result(self.named(sql), looked, self._make_charge(answers))
         verdicts = [
-            self._judge_answer(answer, *question) for answer, question in zip(answers, select.questions, strict=True)
+            judge_answer(self.context, answer, *question)
+            for answer, question in zip(answers, select.questions, strict=True)
         ]
         return build_result(self.named(sql), select, answers, verdicts, self._make_charge(answers))
 
@@ -280,12 +277,18 @@ class Account:
         sql = fix_sql(self.context, sql)
         return quote_select(self.context, sql, self._parse_select(sql, options))
 
-    def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
-        """Returns what each answer would cost now, alone, or why there is none."""
+    def quote_many(self, requests: Sequence[Ask], *, spend: Exact | None = None) -> list[Quote | NoisebankError]:
+        """Returns what each answer would cost now, alone, or why there is none; `spend` as for `ask_many`."""
+        requests = self.spread_spend(requests, spend)
         return [capture_refusal(partial(self.quote, request.sql, **request.accuracy)) for request in requests]
 
-    def quote_together(self, requests: Sequence[Ask]) -> Quote:
+    def spread_spend(self, requests: Sequence[Ask], spend: Exact | None) -> list[Ask]:
+        """Returns questions with the accuracy that each of them has if all together cost at most `spend`."""
+        return spread_spend(self.context, self._parse_list_cached, requests, spend)
+
+    def quote_together(self, requests: Sequence[Ask], *, spend: Exact | None = None) -> Quote:
         """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
+        requests = self.spread_spend(requests, spend)
         texts = [fix_sql(self.context, request.sql) for request in requests]
         selects = [self._parse_select(sql, request.accuracy) for sql, request in zip(texts, requests, strict=True)]
         return quote_select(self.context, "; ".join(texts), join_selects(selects))
@@ -295,6 +298,10 @@ class Account:
         return quote_question(self.context, question, accuracy, plainly)
 
     # -- what others read ----------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        balance = describe_balance(self.state.spent, self.state.budget, self.epsilon, float(self.policy.delta))
+        return f"Account({self.name}: {balance})"
 
     @property
     def name(self) -> str:
@@ -347,16 +354,7 @@ class Account:
 
     def raise_to(self, epsilon: Fraction) -> Precision:
         """Returns the budget that a raise to `epsilon` may grant: less than at opening, once answers were given."""
-        nominal, state, fixed = budget_precision(epsilon, self.policy.delta), self.state, self.budgets.fixed
-        if not state.measurements or nominal <= fixed:  # up to what was fixed before any answer, nothing is new
-            return nominal
-        granted = max(fixed, raised_precision(fixed, epsilon, self.policy.delta))
-        if granted <= state.budget:
-            least = float(raised_epsilon(fixed, max(fixed, state.budget), self.policy.delta))
-            raise BadRequest(
-                "epsilon", float(epsilon), f"is no raise: answers were given, so say more than {least:.6g}"
-            )
-        return granted
+        return grant_raise(self.state, self.budgets, epsilon, self.policy.delta)
 
     def share(self, spent: Precision) -> float:
         """Returns a spend as a share of the budget, from 0 to 1."""
@@ -385,16 +383,3 @@ class Account:
     def verify(self, *, head: str | None = None, receipts: Sequence[Receipt | dict[str, Any]] = ()) -> Report:
         """Recomputes the books of this bank, and compares them with a pinned head and with receipts."""
         return verify(self.ledger.export_journal(), head=head, receipts=receipts)
-
-    def _judge_answer(self, answer: Answer, question: Question, accuracy: AccuracyTarget) -> Verdict | None:
-        """Returns the verdict if the request was relative. The next price is looked up whatever the verdict is."""
-        if not isinstance(accuracy, RelativeTarget):
-            return None
-        try:
-            next_cost = self.quoted(question, accuracy.with_half_floor(), plainly=True).cost
-        except NoisebankError:
-            next_cost = None
-        plain = answer.inferred is None  # an earlier one under the same key may come from a cube: no promise for it
-        reached = plain and accuracy.is_reached(answer.exact, answer.stddev)
-        relative, confidence = float(accuracy.relative), float(accuracy.confidence)
-        return Verdict(relative, confidence, float(accuracy.floor or 0), reached, next_cost)

@@ -22,6 +22,7 @@ from noisebank.core.estimates import Row
 from noisebank.core.records import Case
 from noisebank.core.result import Result
 from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.core.wording import budget_share, format_percent
 from noisebank.planning.looks import (
     DEFAULT_SPEND,
     MAX_LOOKS,
@@ -94,7 +95,9 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     reachable = list_reached(request, most) if least <= most else set()
     may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
     if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
-        request.has_ended, request.reason = True, "more than it may cost would be needed"
+        request.has_ended = True
+        share = format_percent(budget_share(Precision.floor(limit), context.state.budget))
+        request.reason = f"it would need more than the {share} of the budget that it may cost (max_cost)"
         return None
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
     is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)
@@ -176,7 +179,8 @@ def describe_goal(request: LookedRequest, rows: Sequence[Row]) -> str:
     if not missed:
         return f"every number is {goal}; a coarse look came first, and its cost is in the price"
     reason = f": {request.reason}" if request.reason else ""
-    return f"{missed} of {count} numbers are not seen to be {goal}{reason}"
+    subject = "the number is" if count == 1 else f"{missed} of {count} numbers are"
+    return f"{subject} not seen to be {goal}{reason}"
 
 
 def _list_rows(parsed: ParsedSelect, answers: Sequence[Answer], is_final: bool) -> tuple[Row, ...]:

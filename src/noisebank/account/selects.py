@@ -12,6 +12,7 @@ from noisebank.core.estimates import CONFIDENCE
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.planning.looks import ErrorGoal
 from noisebank.planning.pricing import AccuracyTarget, PrecisionTarget, PrivacyTarget, compute_target
+from noisebank.planning.relative import parse_share
 from noisebank.queries.query import Question
 from noisebank.queries.selects import SelectList
 
@@ -34,6 +35,8 @@ class ParsedSelect:
     nominal_confidence: float = CONFIDENCE
     goal: ErrorGoal | None = None
     """Of a request whose noise depends on the data; its questions' targets are those of a first look."""
+    holds_at_once: bool = False
+    """Whether all intervals of the table hold at once, those of rows that are not shown as well."""
 
 
 def add_question(questions: list[TargetedQuestion], part: TargetedQuestion) -> int:
@@ -106,11 +109,10 @@ def parse_answer_id(text: str) -> bytes:
         raise BadRequest("id", ascii(text)[:40], "must be an answer's id in hexadecimal digits") from None
 
 
-def parse_max_cost(max_cost: Exact | None) -> Precision | None:
-    """Returns the most that a request may cost, rounded down; None if nothing is said."""
-    if max_cost is None:
-        return None
-    value = parse_exact(max_cost, "max_cost")
+def parse_max_cost(max_cost: Exact, budget: Precision) -> Precision:
+    """Returns the most that a request may cost, rounded down: a precision, or a share of the budget such as "1%"."""
+    is_share = isinstance(max_cost, str) and max_cost.strip().endswith("%")
+    value = parse_share(max_cost, "max_cost") * budget.exact if is_share else parse_exact(max_cost, "max_cost")
     if value < 0:
         raise BadRequest("max_cost", "less than nothing", "must not be negative")
     return Precision.floor(value)

@@ -134,8 +134,11 @@ def parse_accuracy(
     if precision is not None:
         return PrecisionTarget(Precision.floor(_parse_positive(precision, "precision")))
     if epsilon is None or delta is None:
-        missing = "epsilon" if epsilon is None else "delta"
-        raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative, sigma or spend")
+        if epsilon is None and delta is None:
+            examples = 'within = 25, relative = "2%", spend = "1%", epsilon with delta, or sigma'
+            raise BadRequest("accuracy", "nothing", f"say how good the answer shall be, in one way: {examples}")
+        missing, other = ("epsilon", "delta") if epsilon is None else ("delta", "epsilon")
+        raise BadRequest(missing, "nothing", f"goes with {other}: say both; or within, relative, sigma or spend")
     try:
         rule = Calibration("analytic" if calibration is None else calibration)
     except ValueError:
@@ -178,11 +181,17 @@ def check_confidence(confidence: Exact | None) -> Fraction:
     return value
 
 
-def _share_of_budget(spend: Exact, budget: Precision | None) -> Precision:
-    """Returns a share of the budget, whatever of it is spent: so a retry asks for the same. "1%" and 0.01 are equal."""
+def parse_spend(spend: Exact) -> Fraction:
+    """Returns a share of the budget. "1%" and 0.01 are equal."""
     share = parse_share(spend, "spend")
     if not 0 < share <= 1:
         raise BadRequest("spend", spend, "must lie in (0, 1], e.g. 0.01 or 1%")
+    return share
+
+
+def _share_of_budget(spend: Exact, budget: Precision | None) -> Precision:
+    """Returns a share of the budget, whatever of it is spent: so a retry asks for the same."""
+    share = parse_spend(spend)
     if budget is None:
         raise BadRequest("spend", spend, "needs an account, whose budget it is a share of")
     return Precision.floor(share * budget.exact)

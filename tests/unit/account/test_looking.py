@@ -63,7 +63,9 @@ def test_steps_are_powers_of_two_and_far_apart(account: Account) -> None:
 def test_what_cannot_be_reached_ends_at_its_look(account: Account) -> None:
     before = account.state.spent
     result = account.ask("SELECT AVG(children) FROM people WHERE age > 100", within="0.0001")
-    assert "not seen to be within 0.0001: more than it may cost would be needed" in result.notes[-1]
+    assert (
+        "the number is not seen to be within 0.0001: it would need more than the 10% of the budget" in result.notes[-1]
+    )
     assert (account.state.spent.units - before.units) * 1_000 < account.state.budget.units
     limited = account.ask("SELECT AVG(income) FROM people WHERE NOT smoker", within=10, max_cost="0.01")
     assert "not seen" in limited.notes[-1] and limited.cost.exact <= Fraction(1, 100)
