@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from noisebank.cli.options import handle_errors, json_option
-from research.papers.exhibit import Found
+from research.papers.exhibit import Found, Moved
 from research.papers.names import EXHIBITS, PAPERS
 
 TIMES = Path("docs") / "results" / "papers.json"
@@ -43,7 +43,7 @@ def papers(name: str, quick: bool, out: Path, pages: Path | None, as_json: bool)
         click.echo(f"about {estimate_minutes(names):.0f} minutes on two free cores", err=True)
     began = time.monotonic()
     with render.show_progress("reproducing", quiet=as_json) as moved:
-        found = run_all(names, quick, out, moved)
+        found = run_all(names, quick, out, _say_progress(moved, began))
     seconds = time.monotonic() - began
     if pages is not None:
         from research.papers.page import write_pages
@@ -57,6 +57,18 @@ def papers(name: str, quick: bool, out: Path, pages: Path | None, as_json: bool)
         total = sum(len(one["numbers"]) for one in found.values())
         render.print_line(f"{total - len(outside)} of {total} numbers are within, in {seconds:.0f} s")
     sys.exit(1 if outside else 0)
+
+
+def _say_progress(moved: Moved, began: float) -> Moved:
+    """A line on standard error per finished figure where no bar can be drawn: in a log, or with --json."""
+    if sys.stderr.isatty():
+        return moved
+
+    def say(done: int, total: int) -> None:
+        moved(done, total)
+        click.echo(f"{done} of {total} after {time.monotonic() - began:.0f} s", err=True)
+
+    return say
 
 
 def summarise(name: str, found: Mapping[str, Found], quick: bool, seconds: float) -> Found:

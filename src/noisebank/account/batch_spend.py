@@ -8,11 +8,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from noisebank.account.context import AccountContext
-from noisebank.account.present import fix_sql
-from noisebank.account.shares import balance_shares
+from noisebank.account.current_time import fix_sql
 from noisebank.core.asks import Ask
 from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.core.units import Exact
+from noisebank.planning.precision_shares import balance_shares
 from noisebank.planning.pricing import parse_spend
 from noisebank.queries.query import Query
 from noisebank.queries.selects import SelectList

@@ -32,7 +32,7 @@ from noisebank.vault.vault import Request, SealedAnswer, Vault
 if TYPE_CHECKING:
     from noisebank.account.cube import CubeStrategy
     from noisebank.account.plain import PlainStrategy
-    from noisebank.account.released import ReleasedAnswers
+    from noisebank.account.released_answers import ReleasedAnswers
 
 CACHE_BYTES = 4 << 20
 """Of each of an account's caches."""

@@ -5,7 +5,7 @@ Nothing before `reserve_charges` opens the data. Nothing is returned before it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +14,10 @@ from noisebank.account.answers import Answer
 from noisebank.account.charging import make_claims, price_plans
 from noisebank.account.completion import complete_reservations, require_completed
 from noisebank.account.context import AccountContext
-from noisebank.account.first_looks import buy_look_if_affordable
+from noisebank.account.cube_looks import buy_look_if_affordable
 from noisebank.account.selects import TargetedQuestion
 from noisebank.account.strategies import PaidQuestion, Strategy
+from noisebank.account.transaction import fit_transaction
 from noisebank.core.asks import OWNER
 from noisebank.core.errors import (
     BadRequest,
@@ -30,9 +31,8 @@ from noisebank.core.errors import (
 from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.protocol import Claim, Reservation
-from noisebank.planning.linear import MAX_RUNS
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import CubeQuery
+from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery
 from noisebank.queries.query import Query, Question
 from noisebank.vault.vault import Request, SealedAnswer
 
@@ -309,8 +309,9 @@ def catch_up(context: AccountContext, queries: Sequence[Query]) -> None:
 
 
 def choose_strategy(
-    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool
-) -> tuple[Strategy, Plan]:
+    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool,
+    limits: ChargeLimits = ALONE,
+) -> tuple[Strategy, Plan]:  # fmt: skip
     """Returns how a question is answered, and its plan: in a cube that can answer it or by plain reuse, whichever
     costs less.
 
@@ -319,7 +320,7 @@ def choose_strategy(
     """
     if plainly or find_cube_query(context, question.query) is None:
         return context.plain, context.plain.plan(question, target)
-    ways: list[tuple[Strategy, Plan]] = [(context.cubes, context.cubes.plan(question, target))]
+    ways: list[tuple[Strategy, Plan]] = [(context.cubes, context.cubes.plan(question, target, limits))]
     with suppress(BadRequest):  # noise that 64 bits cannot hold
         ways.append((context.plain, context.plain.plan(question, target)))
     if len(ways) == 1 or ways[0][1].look is not None:
@@ -347,34 +348,26 @@ def price_plan(context: AccountContext, analyst: str, question: Question, plan: 
     return cost, level - seen if level > seen else ZERO_PRECISION
 
 
-def plan_question(context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool) -> Plan:
+def plan_question(
+    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool,
+    limits: ChargeLimits = ALONE,
+) -> Plan:  # fmt: skip
     """Plans one question, after finishing what its answer builds on. Refuses what could not be answered."""
-    strategy, plan = choose_strategy(context, analyst, question, target, plainly)
+    strategy, plan = choose_strategy(context, analyst, question, target, plainly, limits)
     if plan.case is not Case.FIRST or plan.cube_number:
         unfinished = strategy.list_unfinished(question, plan)
         if unfinished:
             require_completed(context, unfinished)
-            strategy, plan = choose_strategy(context, analyst, question, target, plainly)
+            strategy, plan = choose_strategy(context, analyst, question, target, plainly, limits)
         strategy.check_reusable(plan)
     if plan.fresh_precision:
         context.check_identity()
     return plan
 
 
-def preview_plan(context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool) -> Plan:
+def preview_plan(
+    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool,
+    limits: ChargeLimits = ALONE,
+) -> Plan:  # fmt: skip
     """Plans one question as the path would now, for a quote. Changes nothing."""
-    return choose_strategy(context, analyst, question, target, plainly)[1]
-
-
-def fit_transaction(
-    make_plan: Callable[[Question, Precision, bool], Plan],
-    questions: Sequence[TargetedQuestion],
-    targets: Sequence[Precision],
-    plainly: bool,
-) -> list[Plan]:
-    """Plans a group so that it fits into one transaction: the parts with the most runs of cells go without a cube."""
-    plans = [make_plan(question, target, plainly) for (question, _), target in zip(questions, targets, strict=True)]
-    while sum(len(plan.charges) for plan in plans) > MAX_RUNS:
-        longest = max(range(len(plans)), key=lambda index: len(plans[index].charges))
-        plans[longest] = make_plan(questions[longest][0], targets[longest], True)
-    return plans
+    return choose_strategy(context, analyst, question, target, plainly, limits)[1]

@@ -8,7 +8,10 @@ from noisebank.core.digests import digest_tagged
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import Precision
 from noisebank.planning.pricing import AccuracyTarget
+from noisebank.planning.serving import parse_look
+from noisebank.policy.model import Policy
 from noisebank.queries.query import Question
+from noisebank.queries.sql import parse_question
 from noisebank.vault.vault import Request
 
 MAX_KEY_LENGTH = 200
@@ -59,6 +62,12 @@ class RequestBuilder:
         """Returns what an id commits to. In another version of the table it is another request."""
         version = {"version": self._version} if self._version > 1 else {}
         return {"account": self._account.hex(), **version, "analyst": analyst, "key": key, **contents}
+
+
+def read_question(request: Request, policy: Policy) -> Question:
+    """Returns the question of a saved request: SQL, or a look at a cube."""
+    look = request.body.get("look")
+    return parse_question(policy.resolve_sql(request.body["sql"]), policy) if look is None else parse_look(look, policy)
 
 
 def _check_names(key: str, analyst: str) -> None:

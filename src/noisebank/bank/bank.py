@@ -101,7 +101,7 @@ class Bank:
             return next(iter(self._accounts.values()))
         if name is None:
             what = f"say which: {', '.join(sorted(self._accounts))}" if self._accounts else "this bank has none yet"
-            raise BadRequest("account", "nothing", what)
+            raise BadRequest("account", None, what)
         if name not in self._accounts:
             close = get_close_matches(name.lower(), list(self._accounts), 1)
             meant = f"; did you mean {close[0]}?" if close else ""

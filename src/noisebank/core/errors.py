@@ -95,12 +95,14 @@ class Mistake:
     """One thing wrong with a policy: where, what, and what would be right."""
 
     line: int
+    """From 1; 0 if it is in no line."""
     where: str
     what: str
     right: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.where}: {self.what}; {self.right}"
+        line = f"line {self.line}: " if self.line else ""
+        return f"{line}{self.where}: {self.what}; {self.right}"
 
 
 class BadPolicy(Misuse):
@@ -142,12 +144,12 @@ class UnsupportedQuery(Misuse):
 
 
 class BadRequest(Misuse):
-    """A parameter outside its range."""
+    """A parameter outside its range, or one that is missing (`got` is None)."""
 
     kind = "BadRequest"
 
     def __init__(self, parameter: str, got: object, allowed: str) -> None:
-        super().__init__(f"{parameter} = {got!s}: {allowed}")
+        super().__init__(f"{parameter} is missing: {allowed}" if got is None else f"{parameter} = {got!s}: {allowed}")
         self.parameter, self.got, self.allowed = parameter, got, allowed
 
 

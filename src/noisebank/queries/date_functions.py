@@ -19,7 +19,7 @@ from noisebank.queries.number_functions import describe_node
 from noisebank.queries.row_values import RowExpression
 
 if TYPE_CHECKING:
-    from noisebank.queries.expressions import ExpressionParser
+    from noisebank.queries.row_expressions import ExpressionParser
 
 NAMED_PARTS: dict[type[exp.Expr], str] = {
     exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.WeekOfYear: "week",

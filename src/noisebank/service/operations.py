@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.account.parsing import parse_max_cost
 from noisebank.account.statement import make_history_entry
 from noisebank.bank.bank import Bank
 from noisebank.core.asks import OWNER, Ask
@@ -290,7 +291,9 @@ class Operations:
             spend, body.agreed.signature, person.wallet, ledger.chain_id, ledger.contract, clock.now, clock.skew
         )
         signed = Precision(spend.max_cost).exact
-        return signed if body.max_cost is None else min(signed, parse_exact(body.max_cost, "max_cost"))
+        if body.max_cost is None:
+            return signed
+        return min(signed, parse_max_cost(body.max_cost, account.state.budget).exact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,7 @@ class AskIn(WishIn):
         "exact", description="exact: the noise that is asked for. best: if something better is free, that"
     )
     max_cost: Number | None = Field(
-        None,
-        description="The most to spend, a precision or a share of the budget such as 1%; refused if it would cost more",
+        None, description="The most to spend: precision, or a share of the budget; more is refused"
     )
     agreed: Agreed | None = None
 

@@ -466,14 +466,19 @@ def test_a_restart_shows_the_same_interval(tmp_path: Path):
     assert after.receipt.to_canonical_json() == before.receipt.to_canonical_json()
 
 
-def test_a_group_that_reads_too_many_runs_is_asked_plainly_in_part(tmp_path: Path):
-    """The contract takes 16 runs of cells a transaction: not all parts fit, and those that do go through the cube."""
+def test_a_group_that_reads_too_many_runs_gets_runs_that_cover_them(tmp_path: Path):
+    """The contract takes 16 runs of cells per transaction: what does not fit is charged by fewer, wider runs."""
     account = account_of(tmp_path)
     odd = " OR ".join(f"age = {number}" for number in range(1, 24, 2))
     quote = account.quote(f"SELECT AVG(income) FROM people WHERE {odd}", epsilon=1, delta="1e-6")
     answer = account.ask(f"SELECT AVG(income) FROM people WHERE {odd}", epsilon=1, delta="1e-6")
-    assert [part.inferred is None for part in answer.parts] == [True, False]
-    assert answer.cost == quote.cost and [part.cube for part in quote.parts] == [(), ("age",)]
+    assert [part.inferred is None for part in answer.parts] == [False, False]
+    assert answer.cost == quote.cost and [part.cube for part in quote.parts] == [("age",), ("age",)]
+    runs = [len(entry.runs) for entry in account.ledger.list_reservations(account.id)]
+    assert sum(runs) == 16 and all(run < 12 for run in runs)
+    check_openings(make_openings(account), account.ledger.books)
+    again = account.ask(f"SELECT AVG(income) FROM people WHERE {odd}", epsilon=1, delta="1e-6")
+    assert again.cost == ZERO_PRECISION and again.value == answer.value
 
 
 def test_a_relative_request_is_plain(tmp_path: Path):

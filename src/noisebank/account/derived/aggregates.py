@@ -1,7 +1,7 @@
 """Derived aggregates: averages, variances, quantiles and modes, computed from released answers only.
 
 Post-processing costs nothing and leaks nothing. What needs care are the intervals: they hold for the noise of all
-parts together, also where a count may be zero. What a SELECT computes from aggregates: `account.expressions`.
+parts together, also where a count may be zero. What a SELECT computes from aggregates: `expressions`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from fractions import Fraction
 from itertools import accumulate, combinations
 from math import inf, isfinite, sqrt
 
-from noisebank.account.gaussians import Gaussian, list_running_stddevs
-from noisebank.account.moments import Moments, NoisySum, solve_statistic
+from noisebank.account.derived.gaussians import Gaussian, list_running_stddevs
+from noisebank.account.derived.moments import Moments, NoisySum, solve_statistic
 from noisebank.core.charges import rank_cases
 from noisebank.core.intervals import confidence_interval, quantile_bound
 from noisebank.core.quote import Quote

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from noisebank.account import looking
+from noisebank.account import coarse_looks as looking
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer
 from noisebank.account.context import AccountContext
@@ -63,9 +63,7 @@ def test_steps_are_powers_of_two_and_far_apart(account: Account) -> None:
 def test_what_cannot_be_reached_ends_at_its_look(account: Account) -> None:
     before = account.state.spent
     result = account.ask("SELECT AVG(children) FROM people WHERE age > 100", within="0.0001")
-    assert (
-        "the number is not seen to be within 0.0001: it would need more than the 10% of the budget" in result.notes[-1]
-    )
+    assert "not seen to be within 0.0001: that would cost more than this request may (max_cost;" in result.notes[-1]
     assert (account.state.spent.units - before.units) * 1_000 < account.state.budget.units
     limited = account.ask("SELECT AVG(income) FROM people WHERE NOT smoker", within=10, max_cost="0.01")
     assert "not seen" in limited.notes[-1] and limited.cost.exact <= Fraction(1, 100)
@@ -133,7 +131,7 @@ def test_what_is_stated_after_looks_holds(
                 stddev = stated * unit / precision**0.5
                 item.answers.append(replace(answers[index], value=value, exact=Fraction(value), stddev=stddev))
 
-    _, item = account._parse_ask(Ask(AVERAGE, {"within": 3}))
+    item = account._parser.parse_request(Ask(AVERAGE, {"within": 3})).item
     looking.answer_batch(account.context, [item])
     answers = item.answers
     smokers = sum(1 for i in range(ROWS) if i % 3)

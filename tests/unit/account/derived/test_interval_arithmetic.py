@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisebank.account.interval_arithmetic import Interval, apply_function, make_interval, round_half_up
+from noisebank.account.derived.interval_arithmetic import Interval, apply_function, make_interval, round_half_up
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False) | st.sampled_from([0.0, 1.0, -1.0, 0.5])
 Point = tuple[Interval, float]

@@ -9,7 +9,7 @@ from math import inf, isclose
 import numpy as np
 import pytest
 
-from noisebank.account.moments import (
+from noisebank.account.derived.moments import (
     Moments,
     NoisySum,
     Solution,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from noisebank.account.derived import BoundedValue, NoisyPart, derive_value, gaussian_ratio_interval
-from noisebank.account.gaussians import Gaussian, make_constant
-from noisebank.account.interval_arithmetic import Interval, apply_function, make_interval
+from noisebank.account.derived.aggregates import BoundedValue, NoisyPart, derive_value, gaussian_ratio_interval
+from noisebank.account.derived.gaussians import Gaussian, make_constant
+from noisebank.account.derived.interval_arithmetic import Interval, apply_function, make_interval
 from noisebank.core.estimates import Estimate, make_estimate
 from noisebank.core.intervals import confidence_interval
 from noisebank.queries.derived import Aggregate, list_linear

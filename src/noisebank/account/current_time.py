@@ -10,7 +10,7 @@ from datetime import datetime
 from noisebank.account.context import AccountContext
 from noisebank.core.asks import Ask
 from noisebank.core.errors import NoisebankError
-from noisebank.queries.present import has_moment, policy_now, write_moment
+from noisebank.queries.current_time import has_moment, policy_now, write_moment
 from noisebank.queries.selects import parse_select_list
 
 LITERAL = re.compile(r"'(\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?)'")

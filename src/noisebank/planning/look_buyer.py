@@ -18,7 +18,7 @@ import numpy as np
 from noisebank.core.records import CellRun
 from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 from noisebank.planning.linear import Vector
-from noisebank.planning.looked import MAX_ROWS_OF_LOOK, LookPosterior, MeasuredLook
+from noisebank.planning.look_posterior import MAX_ROWS_OF_LOOK, LookPosterior, MeasuredLook
 from noisebank.planning.losses import (
     ROUNDING_SHARE,
     Losses,
@@ -29,8 +29,8 @@ from noisebank.planning.losses import (
     loss_of_runs,
 )
 from noisebank.planning.strategies.axes import Axis
-from noisebank.planning.strategies.completion import Look, MissingLook, find_missing
-from noisebank.planning.strategies.kronecker import Strategy, find_strategy, seen_axes
+from noisebank.planning.strategies.kronecker import LookStrategy, find_strategy, seen_axes
+from noisebank.planning.strategies.looks import Look, MissingLook, find_missing
 
 if TYPE_CHECKING:
     from noisebank.planning.inference import CubePosterior, QueryTarget
@@ -76,7 +76,7 @@ class LookBuyer:
         self._books = [book for book in (self.spending, cube) if book is not None]
         if cube is not None and isinstance(losses, PairLosses):  # pairs take too much memory to keep them twice
             self.spending, self._books = cube, [cube]
-        self._pair_prices: dict[Strategy, float] = {}
+        self._pair_prices: dict[LookStrategy, float] = {}
         self._unnoted: list[QueryTarget] = []
         self._seen = (False,) * len(axes)
         self._expected = expected or self._seen
@@ -136,7 +136,7 @@ class LookBuyer:
             self._tried = limits[0], float(aim), seen
         return plan
 
-    def _could_pay(self, limit: float, highest: float, aim: float, strategy: Strategy) -> bool:
+    def _could_pay(self, limit: float, highest: float, aim: float, strategy: LookStrategy) -> bool:
         """Whether a look may be earned, by a bound that costs nothing to compute."""
         tried_limit, tried_aim, tried_seen = self._tried
         if strategy.part_count > MAX_LOOK_CELLS:
@@ -149,14 +149,14 @@ class LookBuyer:
         price = aim * strategy.price  # of all, with what is paid
         return price - float(self.spending.spent.min()) <= limit and price <= highest
 
-    def _price_pairs(self, strategy: Strategy) -> float:
+    def _price_pairs(self, strategy: LookStrategy) -> float:
         """Returns the loss of the worst pair of cells in a whole look at precision 1, less a margin for rounding."""
         if strategy not in self._pair_prices:
             whole = Look(strategy, Precision(UNITS_PER_PRECISION), np.zeros((0, strategy.part_count), dtype=object), ())
             self._pair_prices[strategy] = float(self._losses.of_look(whole).max()) * (1 - 1e-6)
         return self._pair_prices[strategy]
 
-    def _find_missing(self, strategy: Strategy, precision: Precision, known: CubePosterior) -> MissingLook | None:
+    def _find_missing(self, strategy: LookStrategy, precision: Precision, known: CubePosterior) -> MissingLook | None:
         """Returns the look that is missing."""
         latest = known.latest
         if isinstance(latest, LookPosterior) and latest.strategy is strategy:
@@ -209,7 +209,7 @@ class LookBuyer:
         return seen
 
 
-def rows_of_look(strategy: Strategy, measured: MeasuredLook) -> list[Vector]:
+def rows_of_look(strategy: LookStrategy, measured: MeasuredLook) -> list[Vector]:
     """Returns the rows of an earlier look in a strategy's coordinates, times the root of its precision; none if there
     are too many."""
     if measured.look.strategy.part_count > MAX_ROWS_OF_LOOK:

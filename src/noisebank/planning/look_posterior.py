@@ -1,6 +1,6 @@
 """`LookPosterior`: what is known of a cube after looks with one strategy, and the paid measurements after them.
 
-In the coordinates u of `Strategy.halve` a look knows all directions alike, but for the few that it left out. So the
+In the coordinates u of `LookStrategy.halve` a look knows all directions alike, but for the few that it left out. So the
 posterior is one precision for all directions, and a covariance along the basis of those that differ.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from noisebank.core.units import Precision
 from noisebank.planning.linear import LinearQuery, Vector
 from noisebank.planning.posterior import CovariancePosterior, LinearEstimate, Prior
-from noisebank.planning.strategies.completion import ROW_SCALE, Look
+from noisebank.planning.strategies.looks import ROW_SCALE, Look
 
 MAX_BASIS_BYTES = 128 << 20
 """Of the directions that are kept; what is measured beyond is reused for the same question only."""

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from noisebank.account import present
+from noisebank.account import current_time as present
 from noisebank.account.account import Account
 from noisebank.core.asks import Ask
 from noisebank.core.errors import BadRequest

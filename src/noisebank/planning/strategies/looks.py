@@ -1,6 +1,6 @@
 """`Look`: one measurement of a whole cube; `find_missing` finds the one that adds only what is not known already.
 
-With H the rows of a strategy and q_i the directions (in the coordinates u of `Strategy.halve`) that are known with
+With H the rows of a strategy and q_i the directions (in the coordinates u of `LookStrategy.halve`) that are known with
 information k_i, a look at precision P needs P - min(P, k_i) along q_i. So its rows are (I - sum c_i q_i q_i^T) H, in
 whole numbers: 2^20 H - V^T C, with V the rounded directions and C the rounded products c_i V_i H. Proof:
 docs/proofs/strategies.md.
@@ -21,7 +21,7 @@ from noisebank.core.records import WHOLE_WEIGHT
 from noisebank.core.units import UNITS_PER_PRECISION, Precision
 from noisebank.planning.linear import Vector
 from noisebank.planning.strategies.axes import Axis, Whole
-from noisebank.planning.strategies.kronecker import Strategy, find_strategy
+from noisebank.planning.strategies.kronecker import LookStrategy, find_strategy
 
 MAX_SCALE_BITS = 36
 """Of the values that noise is added to: the sampler holds noise of 2^57 steps."""
@@ -37,7 +37,7 @@ MAX_WORK = 2**24
 class Look:
     """What is measured: each row of whole numbers with noise of the same variance."""
 
-    strategy: Strategy
+    strategy: LookStrategy
     precision: Precision
     directions: Whole
     """V: one row of whole numbers per direction that is known already, ROW_SCALE times as long as a unit vector."""
@@ -153,7 +153,7 @@ def look_from_json(fields: Mapping[str, Any], axes: tuple[Axis, ...]) -> Look:
 class MissingLook:
     """What a look at some precision would add to what is known."""
 
-    strategy: Strategy
+    strategy: LookStrategy
     precision: Precision
     directions: Vector
     """Orthonormal rows that are known in part."""
@@ -176,7 +176,7 @@ class MissingLook:
 
 
 def find_missing(
-    strategy: Strategy, precision: Precision, everywhere: float, directions: Vector, information: Vector
+    strategy: LookStrategy, precision: Precision, everywhere: float, directions: Vector, information: Vector
 ) -> MissingLook | None:
     """Returns the look after which everything is known as if it had been looked at with this precision.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from noisebank.account.account import Account
-from noisebank.account.derived import ratio_interval
+from noisebank.account.derived.aggregates import ratio_interval
 from noisebank.core.units import Precision, floor_to_ladder
 from support.banks import memory_account, write_people
 

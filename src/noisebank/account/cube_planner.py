@@ -19,10 +19,10 @@ from noisebank.engines.cube_engine import CubedEngine
 from noisebank.engines.engine import Engine
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.earned import LookPlan
+from noisebank.planning.look_buyer import LookPlan
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import CubeQuery, LookQuery
-from noisebank.planning.strategies.completion import Look
+from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery, LookQuery
+from noisebank.planning.strategies.looks import Look
 from noisebank.privacy.noise import draw_values, noise_scale
 from noisebank.queries.query import Query
 
@@ -50,15 +50,19 @@ class CubePlanner:
         return self.cube_numbers[cube_query.cube_index]
 
     def plan_query(
-        self, cube_query: CubeQuery, query: Query, salted_digest: bytes, target: Precision, sensitivity: Fraction
-    ) -> Plan:
+        self, cube_query: CubeQuery, query: Query, salted_digest: bytes, target: Precision, sensitivity: Fraction,
+        limits: ChargeLimits = ALONE,
+    ) -> Plan:  # fmt: skip
         """Plans to measure as little as possible. What is known well enough already is free, and the same bits if it
         was measured for this very request."""
         number, room = self.cube_number(cube_query), self._ledger.get_account(self._account).remaining_budget
-        required = self._state.plan_measurement(cube_query, target, sensitivity, self._count_paid(number), room)
+        required = self._state.plan_measurement(
+            cube_query, target, sensitivity, self._count_paid(number), room, limits,
+            number not in limits.measured_cubes,
+        )  # fmt: skip
         if not required.fresh_precision:
             paid = self._paid_requests.get((salted_digest, target))
-            if paid is not None:
+            if paid is not None and len(paid.runs) <= limits.max_runs:
                 return Plan(Case.REPEAT, target, ZERO_PRECISION, None, number, paid.runs, paid.target)
             return Plan(Case.INFER, target, ZERO_PRECISION, None, number, (), ZERO_PRECISION)
         for group in cube_query.groups:
@@ -67,8 +71,10 @@ class CubePlanner:
                     cube_query.group_variance(group, required.fresh_precision)
                 )  # refuses noise that 64 bits cannot hold
         records = self._ledger.list_records(self._account, salted_digest, number, required.charges)
-        best = records[-1].precision if records else ZERO_PRECISION
-        case = Case.REFINE if records else Case.FIRST
+        best, same = records[-1].precision if records else ZERO_PRECISION, limits.same_query
+        if same is not None and same.charges == required.charges:  # recorded before this part
+            best = max(best, same.claimed_precision or ZERO_PRECISION)
+        case = Case.REFINE if best else Case.FIRST
         claimed = best + required.fresh_precision
         return Plan(
             case, target, required.fresh_precision, None, number, required.charges, claimed, required.look

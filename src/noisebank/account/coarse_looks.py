@@ -22,8 +22,7 @@ from noisebank.core.estimates import Row
 from noisebank.core.records import Case
 from noisebank.core.result import Result
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.core.wording import budget_share, format_percent
-from noisebank.planning.looks import (
+from noisebank.planning.coarse_looks import (
     DEFAULT_SPEND,
     MAX_LOOKS,
     MIN_GROWTH_BITS,
@@ -95,9 +94,10 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     reachable = list_reached(request, most) if least <= most else set()
     may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
     if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
-        request.has_ended = True
-        share = format_percent(budget_share(Precision.floor(limit), context.state.budget))
-        request.reason = f"it would need more than the {share} of the budget that it may cost (max_cost)"
+        request.has_ended, request.reason = (
+            True,
+            "that would cost more than this request may (max_cost; a tenth of the budget if not said)",
+        )
         return None
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
     is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)

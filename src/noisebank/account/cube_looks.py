@@ -7,7 +7,7 @@ from fractions import Fraction
 from noisebank.account.charging import make_claims, price_plans
 from noisebank.account.completion import require_completed
 from noisebank.account.context import AccountContext
-from noisebank.account.cube_measurement import look_variance
+from noisebank.account.cube_planner import look_variance
 from noisebank.core.records import Case
 from noisebank.core.units import Precision
 from noisebank.planning.pricing import PrecisionTarget

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from noisebank.account.answers import Answer, GroupedAnswer
-from noisebank.account.derived import NoisyPart
-from noisebank.account.expressions import ExpressionEvaluator, RowNumbers
-from noisebank.account.gaussians import Gaussian, NoiseSource, sum_gaussians
+from noisebank.account.derived.aggregates import NoisyPart
+from noisebank.account.derived.expressions import ExpressionEvaluator, RowNumbers
+from noisebank.account.derived.gaussians import Gaussian, NoiseSource, sum_gaussians
 from noisebank.account.selects import ParsedSelect
 from noisebank.queries.query import Question
 from noisebank.queries.result_expressions import Key, OrderTerm, Total, is_noisy, list_totals

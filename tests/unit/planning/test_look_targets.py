@@ -11,7 +11,7 @@ import pytest
 from noisebank.core.errors import BadRequest
 from noisebank.core.estimates import Estimate
 from noisebank.core.units import MIN_PRECISION, Precision, floor_to_ladder
-from noisebank.planning.looks import (
+from noisebank.planning.coarse_looks import (
     ERROR_FACTOR,
     MAX_TOTAL_BITS,
     MIN_GROWTH_BITS,
