@@ -215,17 +215,23 @@ class Account:
         calibration: str | None = None,
         spend: Exact | None = None,
         groups: str | None = None,
+        analyst: str = OWNER,
     ) -> Quote:
-        """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data."""
+        """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data.
+
+        An analyst with a limit may be answered another way than others: the quote says which, and why.
+        """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
         )
-        return quote_select(self.context, *self._parser.parse_now(sql, options))
+        return quote_select(self.context, *self._parser.parse_now(sql, options), analyst=analyst)
 
     def quote_many(self, requests: Sequence[Ask], *, spend: Exact | None = None) -> list[Quote | NoisebankError]:
         """Returns what each answer would cost now, alone, or why there is none; `spend` as for `ask_many`."""
-        requests = self.spread_spend(requests, spend)
-        return [capture_refusal(partial(self.quote, request.sql, **request.accuracy)) for request in requests]
+        return [
+            capture_refusal(partial(self.quote, request.sql, **request.accuracy, analyst=request.analyst))
+            for request in self.spread_spend(requests, spend)
+        ]
 
     def spread_spend(self, requests: Sequence[Ask], spend: Exact | None) -> list[Ask]:
         """Returns questions with the accuracy that each of them has if all together cost at most `spend`."""
@@ -236,7 +242,8 @@ class Account:
         requests = self.spread_spend(requests, spend)
         parsed = [self._parser.parse_now(request.sql, request.accuracy) for request in requests]
         sql = "; ".join(text for text, _ in parsed)
-        return quote_select(self.context, sql, join_selects([select for _, select in parsed]))
+        analyst = next((request.analyst for request in requests), OWNER)
+        return quote_select(self.context, sql, join_selects([select for _, select in parsed]), analyst)
 
     def quoted(self, question: Question, accuracy: AccuracyTarget, plainly: bool = False) -> Quote:
         """Returns the quote for a parsed question."""

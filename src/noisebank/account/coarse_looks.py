@@ -1,7 +1,8 @@
 """Requests whose noise depends on the data: looks first, each a request of its own on the one path, then the answer.
 
-What decides the precision of the next step are released answers, the request and the policy: nothing that is not paid
-for, and nothing that another bank with the same answers would decide otherwise. So a retry takes the same steps.
+What decides the precision of the next step are the answers of looks, the request and the policy: nothing that is not
+paid for, and nothing that another bank with the same answers would decide otherwise. So a retry takes the same steps.
+The last step decides nothing, and a look beyond the limit of `LookCounter` is not followed: docs/proofs/looks.md.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.context import AccountContext
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.results import build_result, charge_question
-from noisebank.account.selects import ParsedSelect
+from noisebank.account.selects import ParsedSelect, TargetedQuestion
 from noisebank.core.charges import Charge
 from noisebank.core.errors import Refused
 from noisebank.core.estimates import Row
@@ -36,6 +37,7 @@ from noisebank.planning.coarse_looks import (
 )
 from noisebank.planning.pricing import PrecisionTarget, check_confidence
 
+NO_ROOM = "looks may decide no more on the public ledger: say epsilon, sigma or spend"
 MAX_SHIFTED = 200
 """Numbers of a look up to which predictions try what its noise may have changed."""
 Cell = tuple[tuple[str | None, ...], str]
@@ -63,7 +65,7 @@ class LookedRequest:
 def start_request(parsed: ParsedSelect, item: BatchItem) -> LookedRequest:
     """Returns a request at its first look."""
     request = LookedRequest(parsed, item, item.max_cost, item.key)
-    item.plainly = True  # noise of its own: what follows a look is normal around the truth
+    item.plainly = item.is_look = True  # noise of its own: what follows a look is normal around the truth
     if item.key is not None:
         item.key = f"{item.key} / look 1"
     return request
@@ -71,6 +73,9 @@ def start_request(parsed: ParsedSelect, item: BatchItem) -> LookedRequest:
 
 def answer_looked(context: AccountContext, items: Sequence[BatchItem], looked: Sequence[LookedRequest]) -> None:
     """Answers a batch, among it the first looks of some requests; then the steps that follow them."""
+    for request in looked:
+        with request.item.keep_error():
+            check_first_look(context, request)
     answer_batch(context, items)
     for number in range(2, MAX_LOOKS + 2):
         steps = [(request, plan_step(context, request, number)) for request in looked]
@@ -82,11 +87,22 @@ def answer_looked(context: AccountContext, items: Sequence[BatchItem], looked: S
             take_step(request, item)
 
 
+def check_first_look(context: AccountContext, request: LookedRequest) -> None:
+    """Refuses a request whose look nothing could follow, before anything is saved or charged. A retry is none."""
+    item = request.item
+    known = item.key is not None and context.vault.find_request_by_key(context.id, item.analyst, item.key) is not None
+    if not known:
+        context.looks.check_room(context.salt_targets(item.questions), context.secrets.version)
+
+
 def plan_step(context: AccountContext, request: LookedRequest, number: int) -> BatchItem | None:
     """Returns the next step of a request; None if there is none."""
     item, parsed = request.item, request.parsed
     if request.has_ended or item.error is not None:
         request.has_ended = True
+        return None
+    if not context.looks.may_follow([each.id for each in item.requests]):
+        request.has_ended, request.reason = True, NO_ROOM
         return None
     limit = context.state.budget.exact * DEFAULT_SPEND if request.max_cost is None else request.max_cost.exact
     look = sum((context.target_precision(*targeted) for targeted in parsed.questions), ZERO_PRECISION)
@@ -102,16 +118,27 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
     is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)
     if is_look:  # one that says nothing yet is followed by a finer one
-        growth = growth - SECOND_LOOK_GAP if reachable else request.growth + SECOND_LOOK_GAP
-    questions = [
-        (question, PrecisionTarget(grow_precision(context.target_precision(question, target), growth)))
-        for question, target in parsed.questions
-    ]
+        finer = growth - SECOND_LOOK_GAP if reachable else request.growth + SECOND_LOOK_GAP
+        targets = context.salt_targets(grow_questions(context, parsed, finer))
+        is_look = context.looks.has_room(targets, context.secrets.version)
+        if not is_look and not reachable:
+            request.has_ended, request.reason = True, NO_ROOM
+            return None
+        growth = finer if is_look else growth
+    questions = grow_questions(context, parsed, growth)
     spent = sum((answer.cost for answer in [*request.earlier, *item.answers]), ZERO_PRECISION)
     left = None if request.max_cost is None else Precision(max(0, request.max_cost.units - spent.units))
     key = f"{request.key} / look {number}" if is_look and request.key is not None else request.key
     request.is_final, request.growth = not is_look, growth
-    return BatchItem(questions, left, key, item.analyst, plainly=True)
+    return BatchItem(questions, left, key, item.analyst, plainly=True, is_look=is_look)
+
+
+def grow_questions(context: AccountContext, parsed: ParsedSelect, growth: int) -> list[TargetedQuestion]:
+    """Returns the questions of a step."""
+    return [
+        (question, PrecisionTarget(grow_precision(context.target_precision(question, target), growth)))
+        for question, target in parsed.questions
+    ]
 
 
 def take_step(request: LookedRequest, item: BatchItem) -> None:

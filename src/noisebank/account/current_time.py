@@ -40,9 +40,12 @@ def fix_moment(context: AccountContext, request: Ask) -> Ask:
 
 def _earlier_moments(context: AccountContext, analyst: str, key: str) -> Iterator[tuple[datetime, set[str]]]:
     """Yields the dates in what was asked with a key, latest spelling first, each with the digests of its questions."""
-    first = context.vault.find_request_by_key(context.id, analyst, key)
+    spellings = (key, f"{key} / look 1")  # what ended at a look has no request with the key itself
+    requests = (context.vault.find_request_by_key(context.id, analyst, each) for each in spellings)
+    first = next((request for request in requests if request is not None), None)
     if first is None:
         return
+    key = first.key
     size = len(first.body.get("parts", ()))
     names = [f"{key} / part {number} of {size}" for number in range(1, size + 1)]
     parts = [context.vault.find_request_by_key(context.id, analyst, name) for name in names]

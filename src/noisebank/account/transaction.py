@@ -19,8 +19,9 @@ MakePlan = Callable[[Question, Precision, bool, ChargeLimits], Plan]
 
 
 def fit_transaction(
-    make_plan: MakePlan, questions: Sequence[TargetedQuestion], targets: Sequence[Precision], plainly: bool
-) -> list[Plan]:
+    make_plan: MakePlan, questions: Sequence[TargetedQuestion], targets: Sequence[Precision], plainly: bool,
+    may_look: bool = True,
+) -> list[Plan]:  # fmt: skip
     """Plans a group so that it fits into one transaction: the parts with the most runs of cells get fewer ones, which
     charge no cell more than plain reuse would."""
     plans: list[Plan] = []
@@ -33,7 +34,7 @@ def fit_transaction(
         ]  # fmt: skip
         same = [plan for digest, plan in measured if digest == question.query.digest]
         best = max(same, key=lambda plan: plan.target, default=None)
-        limits = ChargeLimits(max_runs, frozenset(plan.cube_number for _, plan in measured), best)
+        limits = ChargeLimits(max_runs, frozenset(plan.cube_number for _, plan in measured), best, may_look)
         return make_plan(question, targets[index], plainly or not max_runs, limits)
 
     def rank_size(index: int) -> tuple[bool, bool, int]:

@@ -20,6 +20,7 @@ NoisebankError
 │   ├── BudgetExhausted       costs more than is left
 │   ├── ViewExhausted         more than this analyst may learn
 │   ├── DrawsExhausted        more noise drawn than the proof allows an account
+│   ├── LooksExhausted        answers of looks decided as much of the public ledger as they may
 │   ├── PriceMoved            costs more than the quote that was accepted
 │   ├── TableChanged          the table is no longer the one that was opened
 │   ├── KeyReused             the same idempotency key with another request
@@ -236,6 +237,19 @@ class DrawsExhausted(Refused):
             "new is measured, known answers are still reused"
         )
         self.most, self.drawn = most, drawn
+
+
+class LooksExhausted(Refused):
+    """What looks have decided stands on the public ledger, and has reached the share of the budget that it may."""
+
+    kind = "LooksExhausted"
+
+    def __init__(self, most: Precision) -> None:
+        super().__init__(
+            f"a look would come first, and what looks decide may show at most {most} precision on the public ledger: "
+            "that is reached. Say epsilon, sigma or spend, or a floor for a count. Nothing was spent"
+        )
+        self.most = most
 
 
 class PriceMoved(Refused):

@@ -34,6 +34,9 @@ DEFAULT_SPEND = Fraction(1, 10)
 """The most of the budget that a request with looks may cost, unless it says so."""
 MAX_LOOK_SHARE_BITS = 12
 """A first look costs at most 2^-12 of the budget: then what follows it has room to grow."""
+LOOKS_SHARE_BITS = 4
+"""All looks of an account together that may be followed have at most 2^-4 of the budget's precision: so much, and no
+more, the public ledger may say."""
 SAFETY = 0.8
 """The predicted half width is at most this share of the target: predictions are noisy."""
 
@@ -87,6 +90,11 @@ def first_look_precision(sensitivity: Fraction, largest: Fraction) -> Precision:
 def shrink_bits(look: Precision, budget: Precision) -> int:
     """Returns by how many bits first looks must shrink to cost at most 2^-12 of the budget together."""
     return max(0, (look.units // max(1, budget.units >> MAX_LOOK_SHARE_BITS)).bit_length())
+
+
+def most_for_looks(budget: Precision) -> Precision:
+    """Returns how precise all looks of an account may be together whose answers decide what follows."""
+    return Precision(budget.units >> LOOKS_SHARE_BITS)
 
 
 def grow_precision(precision: Precision, bits: int) -> Precision:

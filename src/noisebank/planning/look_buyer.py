@@ -171,16 +171,27 @@ class LookBuyer:
 
     def _fit(self, missing: MissingLook, limits: Sequence[float]) -> LookPlan | None:
         """Returns the look with its charges, if they stay within the limits."""
-        if not isinstance(self._losses, PairLosses):
-            most = float(missing.precision) * float(missing.estimated_charges.max()) * self._losses.look_factor
-            if most > min(limits) * (1 + 1e-6):
-                return None
+        if not isinstance(self._losses, PairLosses) and not self._may_fit(missing, limits):
+            return None
         plan = self._charge(missing.round_rows(), limits)
         if plan is None or any(
             float((book.looks + plan.loss).max()) > limit for book, limit in zip(self._books, limits, strict=True)
         ):
             return None
         return plan
+
+    def _may_fit(self, missing: MissingLook, limits: Sequence[float]) -> bool:
+        """Whether the look could fit by the floats that its rows are rounded from.
+
+        At 131,072 cells the exact charges take many seconds, and a look that costs too much beside earlier looks would
+        take them again with every question that asks for a little less.
+        """
+        shares = self._losses.look_factor * missing.estimated_charges * float(missing.precision)
+        loss = missing.strategy.spread_parts(shares)
+        return all(
+            float((book.looks + loss).max()) <= limit * (1 + 1e-6)
+            for book, limit in zip(self._books, limits, strict=True)
+        )
 
     def _charge(self, look: Look, limits: Sequence[float]) -> LookPlan | None:
         """Returns the look with what it charges; None if no 16 runs keep within the limits."""

@@ -117,7 +117,7 @@ class Operations:
     def quote(self, name: str, caller: Caller, body: WishIn) -> dict[str, Any]:
         """Return what an answer would cost now."""
         account = self.find_account(name)
-        quoted = account.quote(body.sql, **body.accuracy_options())
+        quoted = account.quote(body.sql, **body.accuracy_options(), analyst=analyst_name(caller.person))
         return replace(quoted, view_left=self._view_left(account, caller)).to_json()
 
     def quote_many(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> list[dict[str, Any] | Exception]:
@@ -133,7 +133,8 @@ class Operations:
     def quote_together(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> dict[str, Any]:
         """Return what all answers together would cost now."""
         account = self.find_account(name)
-        asks = [Ask(question.sql, question.accuracy_options()) for question in questions]
+        analyst = analyst_name(caller.person)
+        asks = [Ask(question.sql, question.accuracy_options(), analyst=analyst) for question in questions]
         return replace(account.quote_together(asks), view_left=self._view_left(account, caller)).to_json()
 
     def spread_spend(self, name: str, questions: Sequence[WishIn], spend: str | float) -> list[Any]:
