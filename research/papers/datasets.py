@@ -48,7 +48,7 @@ DATASETS = (
     Dataset(
         "American Community Survey, 1,000 people of California", ("P0",), "in no figure: tests of banks on real rows",
         file="pums_1000.csv", sha256="18b41cb75b1df17e166184f8f9a8f8d942aab7cd24e1dc4e0cf0ae64a6ac8b18",
-        why="the survey that P0 drew from, but without family income and citizenship: it cannot take the extract's place",
+        why="the survey that P0 drew from, but without family income and citizenship: it cannot replace the extract",
     ),
     Dataset(
         "net-trace", ("P1",), "figures 6 to 10", file="nettrace_4096.npy",
@@ -107,7 +107,7 @@ DATASETS = (
         why="pydataset comes with the extra tests only",
     ),
     Dataset(
-        "DoctorContacts", ("P4.3",), "in none of the papers: a real table for figure 3.6, and for learning without Adult",
+        "DoctorContacts", ("P4.3",), "in none of the papers: a real table for figure 3.6 and for learning",
         package="pydataset", why="pydataset comes with the extra tests only; left out where it is missing",
     ),
     Dataset(
