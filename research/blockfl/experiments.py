@@ -171,7 +171,7 @@ def plan() -> list[Job]:
     """All of them, the most telling first; nothing twice."""
     parts: list[tuple[Scale, Sequence[Setting], int]] = [
         (DIGITS, core(DIGITS) + batches(DIGITS) + equal_steps(DIGITS) + local_epochs(DIGITS), SEEDS),
-        (DIGITS_PRINTED, core(DIGITS_PRINTED)[:5], SEEDS),
+        (DIGITS_PRINTED, core(DIGITS_PRINTED) + local_epochs(DIGITS_PRINTED), SEEDS),
         (MNIST, core(MNIST)[:3], 1),
         (DIGITS_PRINTED, batches(DIGITS_PRINTED), SEEDS),
         (MNIST, core(MNIST)[3:7], 1),

@@ -89,7 +89,10 @@ def summarise(name: str, found: Mapping[str, Found], quick: bool, seconds: float
 
 
 def estimate_minutes(names: list[str]) -> float:
-    """From the seconds of the committed run: two processes, except for what wants the machine to itself."""
+    """From the committed run: two processes, except for what wants the machine to itself.
+
+    Where that run noted no processor time, its seconds shrink by the load: so many processes shared the cores.
+    """
     import json
 
     from research.papers.catalogue import exhibit
@@ -97,11 +100,16 @@ def estimate_minutes(names: list[str]) -> float:
     times = json.loads(TIMES.read_text()) if TIMES.is_file() else {}
     alone = together = 0.0
     for name in names:
-        seconds = float(times.get(name, {}).get("seconds", 60.0))
-        if exhibit(name).timed or exhibit(name).together:
+        row = times.get(name, {})
+        seconds = float(row.get("seconds", 60.0))
+        if exhibit(name).timed:
             alone += seconds
+            continue
+        work = row.get("cpu") or seconds * min(1.0, PROCESSES / max(float(row.get("load") or 0.0), 1e-9))
+        if exhibit(name).together:
+            alone += work / PROCESSES
         else:
-            together += seconds
+            together += work
     return (alone + together / PROCESSES) / 60
 
 

@@ -298,6 +298,17 @@ def test_papers_lists_all_parts_with_their_checks(tmp_path: Path, monkeypatch: p
     assert len(found["parts"]) == len(list_parts("p1")) and all(part["see"] for part in found["parts"])
 
 
+def test_the_estimate_is_of_free_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds of a busy machine are not what a run takes: processor time counts, or the load that was noted."""
+    from research.papers import command
+
+    rows = {"p1-figure7": {"seconds": 600.0, "load": 20.0}, "p1-figure8": {"seconds": 600.0, "cpu": 60.0, "load": 20.0},
+            "p0-figure7": {"seconds": 300.0, "load": 20.0}}  # fmt: skip
+    (tmp_path / "papers.json").write_text(json.dumps(rows))
+    monkeypatch.setattr(command, "TIMES", tmp_path / "papers.json")
+    assert command.estimate_minutes(list(rows)) == pytest.approx((300 + (60 + 60) / 2) / 60)
+
+
 def test_parts_are_listed() -> None:
     ran = CliRunner().invoke(main, ["parts", "p3", "--json"])
     assert ran.exit_code == 0 and len(json.loads(ran.stdout)["parts"]) == len(list_parts("p3"))

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from noisebank.account.charging import make_claims, price_plans
+from noisebank.account.charging import make_claims, price_for_view, price_plans
 from noisebank.account.completion import require_completed
 from noisebank.account.context import AccountContext
 from noisebank.account.cube_planner import look_variance
 from noisebank.core.records import Case
-from noisebank.core.units import Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.planning.pricing import PrecisionTarget
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import make_look
+from noisebank.planning.serving import LookQuery, make_look
 from noisebank.privacy.noise import noise_scale
 from noisebank.queries.query import Question
+
+
+def plan_look(context: AccountContext, question: Question, plan: Plan) -> tuple[Question, Plan]:
+    """Returns the look that a question's plan proposes, as a question of its own, and its plan."""
+    cube_query = context.cubes.find_cube_query(question.query)
+    assert plan.look is not None and cube_query is not None
+    query, precision = make_look(cube_query.cube, cube_query.statistic_key, plan.look.look), plan.look.look.precision
+    charges = context.cubes.planner.charge_look(cube_query, plan.look)
+    planned = Plan(Case.FIRST, precision, precision, None, plan.cube_number, charges)
+    return Question(query, Fraction(1), query.description), planned
+
+
+def price_look(context: AccountContext, question: Question, plan: Plan) -> Precision:
+    """Returns what the look would cost that is bought with this question; nothing if there is none."""
+    return ZERO_PRECISION if plan.look is None else price_plans(context, [plan_look(context, question, plan)])[0]
 
 
 def buy_look_if_affordable(
@@ -26,15 +41,12 @@ def buy_look_if_affordable(
     assert plan.look is not None and cube_query is not None
     if max_cost is not None:
         return False
-    planner, precision = context.cubes.planner, plan.look.look.precision
-    query = make_look(cube_query.cube, cube_query.statistic_key, plan.look.look)
-    look = Question(query, Fraction(1), query.description)
-    charges = planner.charge_look(cube_query, plan.look)
-    planned = Plan(Case.FIRST, precision, precision, None, plan.cube_number, charges)
-    (cost,) = price_plans(context, [(look, planned)])
+    look, planned = plan_look(context, question, plan)
+    query, precision, (cost,) = look.query, planned.target, price_plans(context, [(look, planned)])
+    assert isinstance(query, LookQuery)
     view = context.view_of(analyst)
-    largest = context.ledger.books.largest_cell_charge(context.id, plan.cube_number) + cost
-    if cost > context.state.remaining_budget or view.used + largest > view.limit:
+    shown = price_for_view(context, analyst, question, plan, cost)
+    if cost > context.state.remaining_budget or view.used + shown > view.limit:
         return False
     if not context.draws.has_room(query, context.policy):
         return False

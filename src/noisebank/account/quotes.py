@@ -4,42 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 
 from noisebank.account.advice import explain_way
 from noisebank.account.charging import price_plans
 from noisebank.account.context import AccountContext
+from noisebank.account.cube_looks import price_look
 from noisebank.account.derived.aggregates import combine_quotes
 from noisebank.account.pipeline import preview_plan
 from noisebank.account.selects import ParsedSelect
-from noisebank.account.transaction import fit_transaction
 from noisebank.core.asks import OWNER
 from noisebank.core.errors import NoisebankError
 from noisebank.core.estimates import CONFIDENCE, standard_deviation
 from noisebank.core.quote import Quote
-from noisebank.core.records import WHOLE_WEIGHT, Case
+from noisebank.core.records import WHOLE_WEIGHT
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.core.wording import budget_share, describe_share
 from noisebank.planning.coarse_looks import DEFAULT_SPEND
 from noisebank.planning.pricing import AccuracyTarget
 from noisebank.planning.relative import RelativeTarget
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import make_look
+from noisebank.planning.transaction import fit_transaction
 from noisebank.queries.cells import policy_cubes
 from noisebank.queries.query import Question
 
 
-def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect) -> Quote:
+def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect, analyst: str = OWNER) -> Quote:
     """Returns the quote for all questions of a SELECT together."""
     if parsed.goal is not None:
         context.looks.check_room(context.salt_targets(parsed.questions), context.secrets.version)
     # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
     targets = [context.target_precision(question, accuracy) for question, accuracy in parsed.questions]
     relative = parsed.goal is not None or any(isinstance(target, RelativeTarget) for _, target in parsed.questions)
-    plans = fit_transaction(partial(preview_plan, context, OWNER), parsed.questions, targets, relative)
+    plans = fit_transaction(partial(preview_plan, context, analyst), parsed.questions, targets, relative)
     quotes = [
-        quote_question(context, question, accuracy, not planned.cube_number, parsed.confidence)
+        quote_question(context, question, accuracy, not planned.cube_number, parsed.confidence, analyst)
         for (question, accuracy), planned in zip(parsed.questions, plans, strict=True)
     ]
     if parsed.select.is_plain_question:
@@ -61,11 +60,11 @@ def _quote_look(context: AccountContext, look: Quote) -> Quote:
 
 def quote_question(
     context: AccountContext, question: Question, accuracy: AccuracyTarget, plainly: bool = False,
-    confidence: float = CONFIDENCE,
+    confidence: float = CONFIDENCE, analyst: str = OWNER,
 ) -> Quote:  # fmt: skip
     """Returns the quote for a parsed question; `plainly` leaves cubes aside."""
     target = context.target_precision(question, accuracy)
-    planned = preview_plan(context, OWNER, question, target, plainly)
+    planned = preview_plan(context, analyst, question, target, plainly)
     state, sensitivity, reused = context.state, context.sensitivity_of(question.query), planned.reused_record
     (cost,) = price_plans(context, [(question, planned)])
     return Quote(
@@ -82,26 +81,15 @@ def quote_question(
         share_after=budget_share(state.spent + cost, state.budget),
         cube=_cube_columns(context, planned),
         cell_factor=-(-max((charge.weight for charge in planned.charges), default=WHOLE_WEIGHT) // WHOLE_WEIGHT),
-        first_look=_price_look(context, question, planned),
+        first_look=price_look(context, question, planned),
         floor=float(accuracy.floor) if isinstance(accuracy, RelativeTarget) and accuracy.floor else None,
         confidence=confidence,
         why=(
             "plain reuse: a relative answer builds on nothing that is known"
             if isinstance(accuracy, RelativeTarget)
-            else explain_way(context, question, planned, cost)
+            else explain_way(context, question, planned, cost, analyst)
         ),
     )
-
-
-def _price_look(context: AccountContext, question: Question, planned: Plan) -> Precision:
-    """Returns what the look would cost that is bought with this question."""
-    cube_query = context.cubes.find_cube_query(question.query)
-    if planned.look is None or cube_query is None:
-        return ZERO_PRECISION
-    look = make_look(cube_query.cube, cube_query.statistic_key, planned.look.look)
-    charges, precision = context.cubes.planner.charge_look(cube_query, planned.look), planned.look.look.precision
-    plan = Plan(Case.FIRST, precision, precision, None, planned.cube_number, charges)
-    return price_plans(context, [(Question(look, Fraction(1), look.description), plan)])[0]
 
 
 def _cube_columns(context: AccountContext, planned: Plan) -> tuple[str, ...]:

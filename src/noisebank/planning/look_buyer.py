@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +79,8 @@ class LookBuyer:
         self._pair_prices: dict[LookStrategy, float] = {}
         self._unnoted: list[QueryTarget] = []
         self._seen = (False,) * len(axes)
-        self._expected = expected or self._seen
+        size = prod(axis.size for axis, wide in zip(axes, expected, strict=False) if wide)
+        self._expected = expected if expected and size <= MAX_LOOK_CELLS else self._seen  # else looks are earned
         self._asked: dict[bytes, Precision] = {}
         self._tried: tuple[float, float, tuple[bool, ...]] = (0.0, 0.0, self._seen)
         """Plain price, aim and seen axes when a look was found too dear."""
@@ -171,16 +172,27 @@ class LookBuyer:
 
     def _fit(self, missing: MissingLook, limits: Sequence[float]) -> LookPlan | None:
         """Returns the look with its charges, if they stay within the limits."""
-        if not isinstance(self._losses, PairLosses):
-            most = float(missing.precision) * float(missing.estimated_charges.max()) * self._losses.look_factor
-            if most > min(limits) * (1 + 1e-6):
-                return None
+        if not isinstance(self._losses, PairLosses) and not self._may_fit(missing, limits):
+            return None
         plan = self._charge(missing.round_rows(), limits)
         if plan is None or any(
             float((book.looks + plan.loss).max()) > limit for book, limit in zip(self._books, limits, strict=True)
         ):
             return None
         return plan
+
+    def _may_fit(self, missing: MissingLook, limits: Sequence[float]) -> bool:
+        """Whether the look could fit by the floats that its rows are rounded from.
+
+        At 131,072 cells the exact charges take many seconds, and a look that costs too much beside earlier looks would
+        take them again with every question that asks for a little less.
+        """
+        shares = self._losses.look_factor * missing.estimated_charges * float(missing.precision)
+        loss = missing.strategy.spread_parts(shares)
+        return all(
+            float((book.looks + loss).max()) <= limit * (1 + 1e-6)
+            for book, limit in zip(self._books, limits, strict=True)
+        )
 
     def _charge(self, look: Look, limits: Sequence[float]) -> LookPlan | None:
         """Returns the look with what it charges; None if no 16 runs keep within the limits."""

@@ -49,6 +49,8 @@ class ChargeLimits:
     """Cubes in which earlier parts of the group measure. What that tells is not among the losses yet."""
     same_query: Plan | None = None
     """The best plan of an earlier part that measures the same query there, to another precision."""
+    may_look: bool = True
+    """Whether a look may be bought first."""
 
 
 ALONE = ChargeLimits()

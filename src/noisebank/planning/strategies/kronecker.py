@@ -71,7 +71,7 @@ class LookStrategy:
         totals: Whole = cells.reshape(self.shape).sum(axis=self._hidden) if self._hidden else cells
         return np.asarray(totals, dtype=object).reshape(-1)
 
-    def spread_parts(self, values: Whole) -> Whole:
+    def spread_parts(self, values: Values) -> Values:
         """Returns for each cell the value of its part."""
         sizes = [size if is_seen else 1 for size, is_seen in zip(self.shape, self.seen, strict=True)]
         return np.broadcast_to(values.reshape(sizes), self.shape).reshape(-1)

@@ -175,6 +175,22 @@ def test_handlers_errors_do_not_tell_strangers_anything():
     assert "secret" not in str(refused.value)
 
 
+def test_everything_that_leaves_can_be_written_down_also_refusals():
+    sent, received = [], []
+
+    def handle(raw):
+        raise Refused(raw.decode())
+
+    with MessageServer("127.0.0.1:0", handle, patience(), tap=lambda to, raw: sent.append((to, raw))) as server:
+        with pytest.raises(Refused, match="no"):
+            ask(server.endpoint, b"no", patience(), tap=lambda to, raw: received.append((to, raw)))
+        server.max_message = 1
+        with pytest.raises(Refused, match="too long"):
+            ask(server.endpoint, b"no", patience())
+        assert received == [(server.endpoint, b"no")]
+    assert sent == [("reply", b"no"), ("reply", b"too long")]
+
+
 def test_a_peer_that_never_answers_does_not_hold_anybody():
     listener = socket.create_server(("127.0.0.1", 0))
     held: list[socket.socket] = []
