@@ -1,0 +1,158 @@
+-- C101 within
+SELECT department, COUNT(*) AS headcount, AVG(salary) AS mean, MEDIAN(salary) AS med FROM staff WHERE left_on IS NULL
+GROUP BY department ORDER BY headcount DESC;
+
+-- C102 answer
+SELECT AVG(salary) FILTER (WHERE gender = 'f') / AVG(salary) FILTER (WHERE gender = 'm') - 1 AS gap FROM staff;
+
+-- C103 answer
+SELECT grade, ROUND(100.0 * AVG(CASE WHEN gender = 'f' THEN 1 ELSE 0 END), 1) AS pct_f FROM staff GROUP BY grade ORDER BY grade;
+
+-- C104 answer
+SELECT SUM(fte) AS fte, SUM(salary * fte) AS payroll FROM staff WHERE left_on IS NULL;
+
+-- C105 answer
+SELECT SUM(salary * fte) / SUM(fte) AS weighted FROM staff;
+
+-- C106 answer
+SELECT AVG("Review Score") AS score, COUNT("Review Score") AS reviewed FROM staff;
+
+-- C107 answer
+SELECT department, AVG("Review Score") FROM staff GROUP BY department HAVING COUNT("Review Score") > 10;
+
+-- C108 answer
+SELECT CORR("Review Score", salary), REGR_SLOPE(salary, "Review Score") FROM staff;
+
+-- C109 answer
+SELECT COUNT(*) FROM staff WHERE hired <= DATE '2020-01-01' AND (left_on IS NULL OR left_on > DATE '2020-01-01');
+
+-- C110 answer
+SELECT EXTRACT(YEAR FROM hired) AS year, COUNT(*) AS hires FROM staff GROUP BY year ORDER BY year;
+
+-- C111 answer
+SELECT AVG((CURRENT_DATE - born) / 365.25) AS mean_age FROM staff;
+
+-- C112 answer
+SELECT FLOOR((CURRENT_DATE - born) / 365.25 / 10) * 10 AS age10, COUNT(*) FROM staff GROUP BY 1 ORDER BY 1;
+
+-- C113 answer
+SELECT EXTRACT(YEAR FROM AGE(born)) AS age, COUNT(*) FROM staff GROUP BY 1;
+-- exactly
+SELECT DATE_SUB('year', born, CURRENT_DATE) AS age, COUNT(*) FROM staff GROUP BY 1;
+
+-- C114 answer
+SELECT AVG(COALESCE(left_on, CURRENT_DATE) - hired) AS tenure_days FROM staff;
+
+-- C115 answer
+SELECT AVG(left_on - hired) FROM staff WHERE left_on IS NOT NULL;
+
+-- C116 answer
+SELECT remote, department, COUNT(*) FROM staff GROUP BY remote, department;
+
+-- C117 answer
+SELECT department, 100.0 * SUM(remote::int) / COUNT(*) AS pct_remote FROM staff GROUP BY department;
+
+-- C118 answer
+SELECT CASE WHEN salary < 50000 THEN '<50k' WHEN salary < 80000 THEN '50-80k' ELSE '>80k' END AS band, gender, COUNT(*)
+FROM staff GROUP BY band, gender ORDER BY band, gender;
+
+-- C119 answer
+SELECT DATEDIFF(year, hired, CURRENT_DATE) AS years, COUNT(*) FROM staff GROUP BY 1;
+-- exactly
+SELECT 2026 - YEAR(hired) AS years, COUNT(*) FROM staff GROUP BY 1;
+
+-- C120 answer
+SELECT COUNT(*) FROM staff WHERE born < CURRENT_DATE - INTERVAL '50 years';
+
+-- C121 refuse
+SELECT COUNT(*) FROM staff WHERE born + INTERVAL '65 years' <= CURRENT_DATE;
+
+-- C122 answer
+SELECT COUNT(*) FROM staff WHERE hired > born + 6570;
+
+-- C123 answer
+SELECT department, STDDEV(salary) / AVG(salary) AS cv, VAR_POP(salary) FROM staff GROUP BY department;
+
+-- C124 answer
+SELECT department, 100.0 * COUNT(*) / 600 AS share, COUNT(*) - 150 AS above FROM staff GROUP BY department;
+
+-- C125 within
+SELECT gender, QUANTILE_CONT(salary, 0.1) AS p10, QUANTILE_CONT(salary, 0.9) AS p90 FROM staff GROUP BY gender;
+
+-- C126 answer
+SELECT COUNT(*) FROM staff WHERE LOWER(department) = 'sales';
+
+-- C127 refuse
+SELECT COUNT(*) FROM staff WHERE department SIMILAR TO '(sales|support)';
+
+-- C128 refuse
+SELECT COUNT(*) FROM staff WHERE department ~ '^s';
+
+-- C129 answer
+SELECT department || '/' || gender AS grp, COUNT(*) FROM staff GROUP BY 1;
+
+-- C130 answer
+SELECT CONCAT(department, '-', gender) AS grp, COUNT(*) FROM staff GROUP BY 1;
+
+-- C131 answer
+SELECT ROUND(salary, -4) AS s, COUNT(*) FROM staff GROUP BY s ORDER BY s;
+
+-- C132 refuse
+SELECT CAST(salary / 10000 AS INT) * 10000 AS s, COUNT(*) FROM staff GROUP BY 1;
+
+-- C133 answer
+SELECT grade >= 5 AS senior, AVG(salary) FROM staff GROUP BY grade >= 5;
+
+-- C134 answer
+SELECT DATE_TRUNC('year', hired) AS y, COUNT(*) AS n, COUNT(left_on) AS gone FROM staff GROUP BY y ORDER BY y DESC;
+
+-- C135 answer
+SELECT gender, SUM(salary) / SUM(SUM(salary)) OVER () AS share FROM staff GROUP BY gender;
+
+-- C136 answer
+SELECT COUNT(*) FROM staff WHERE (remote AND grade > 3) OR (NOT remote AND grade <= 3);
+
+-- C137 answer
+SELECT COUNT(*) FROM staff WHERE remote <> TRUE AND department NOT LIKE 's%';
+
+-- C138 answer
+SELECT AVG(remote) FROM staff;
+-- exactly
+SELECT AVG(remote::int) FROM staff;
+
+-- C139 answer
+SELECT AVG(remote::int) * 100 AS pct, SUM(remote::int) AS n FROM staff WHERE department = 'sales';
+
+-- C140 refuse
+SELECT MAKE_DATE(2020, 1, 1) < hired AS new, COUNT(*) FROM staff GROUP BY 1;
+
+-- C141 answer
+SELECT COUNT(*) FROM staff WHERE EXTRACT(MONTH FROM born) = EXTRACT(MONTH FROM CURRENT_DATE);
+
+-- C142 answer
+SELECT COUNT(*) FROM staff WHERE MONTH(born) = 2 AND DAY(born) = 29;
+
+-- C143 refuse
+SELECT COUNT(*) FROM staff WHERE hired BETWEEN SYMMETRIC DATE '2020-12-31' AND DATE '2020-01-01';
+
+-- C144 answer
+SELECT department, AVG(salary) AS a FROM staff WHERE fte = 1 GROUP BY department ORDER BY a DESC NULLS LAST FETCH FIRST ROW ONLY;
+
+-- C145 answer
+SELECT SUM(salary) FROM staff WHERE department = 'sales' AND gender IN ('f', 'x') AND hired < '2015-06-30';
+
+-- C146 refuse
+SELECT department, STRING_AGG(gender, ',') FROM staff GROUP BY department;
+
+-- C147 refuse
+SELECT department, salary, RANK() OVER (PARTITION BY department ORDER BY salary) FROM staff;
+
+-- C148 refuse
+SELECT department, AVG(salary) FROM staff GROUP BY department QUALIFY ROW_NUMBER() OVER (ORDER BY AVG(salary) DESC) <= 2;
+
+-- C149 answer
+SELECT SUM(CASE WHEN left_on BETWEEN DATE '2025-01-01' AND DATE '2025-12-31' THEN 1 ELSE 0 END) * 100.0
+/ SUM(CASE WHEN hired < DATE '2025-01-01' AND (left_on IS NULL OR left_on >= DATE '2025-01-01') THEN 1 ELSE 0 END) AS turnover FROM staff;
+
+-- C150 within
+SELECT grade, AVG(salary), MIN(salary), MAX(salary) FROM staff GROUP BY grade ORDER BY grade;
