@@ -62,7 +62,7 @@ def find_missing_help(account: Account, refusal: BadQuery | UnsupportedQuery) ->
 
 def account_of(bank: ExampleBank, question: AnalystQuestion) -> Account:
     names = "|".join(bank.world.policies)
-    table = re.search(rf'(?i)FROM "?(?:public\.)?({names})\b', question.sql)
+    table = re.search(rf'(?i)FROM\s+"?(?:public\.)?({names})\b', question.sql)
     assert table is not None, question.name
     return bank.account_for(ExampleQuestion("", Expectation.ANSWER, f"FROM {table[1].lower()}"))
 
@@ -77,10 +77,10 @@ def test_analysts_get_the_right_value_or_help(name: str, tmp_path: Path) -> None
 
 
 def test_most_questions_are_answered() -> None:
-    """The lists do not become lists of refusals: nine of ten are answered, and every headline is read."""
+    """The lists do not become lists of refusals: four of five are answered, and every headline is read."""
     texts = [(HERE / name / "questions.sql").read_text(encoding="utf-8") for name in ALL_WORLDS]
     questions = [each for name in ALL_WORLDS for each in read_questions(HERE / name / "questions.sql")]
     assert len(questions) == sum(len(re.findall(r"(?m)^-- [A-Z]\d{3}", text)) for text in texts)
     assert len(questions) == sum(bool(HEADLINE.fullmatch(line)) for text in texts for line in text.splitlines())
-    assert len({question.name for question in questions}) == len(questions) > 250
-    assert sum(question.is_answered for question in questions) > 0.86 * len(questions)
+    assert len({question.name for question in questions}) == len(questions) > 400
+    assert sum(question.is_answered for question in questions) > 0.8 * len(questions)
