@@ -37,7 +37,7 @@ mutants: .venv/.dev  ## check that the tests notice every small change of the co
 mutants-src: .venv/.dev  ## check that the tests notice at least 95 of 100 sampled small changes of src/; long
 	@tools/mutate-src -j $(or $(JOBS),2)
 
-fast: .venv/.dev  ## run unit tests, property tests and doctests only; about a minute, stops at the first failure
+fast: .venv/.dev  ## run unit tests, property tests and doctests only; a few minutes, stops at the first failure
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -x -m "not slow and not extras and not flower" tests/unit tests/property src research
 
 lint: .venv/.dev  ## check format, lint, types and import layers; half a minute

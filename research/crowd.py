@@ -9,7 +9,16 @@ from pathlib import Path
 import click
 
 from noisebank.cli.options import handle_errors, json_option
-from research.blockfl.experiments import RESULTS, SCALES, Job, list_lacking, make_records, plan, read_records
+from research.blockfl.experiments import (
+    RESULTS,
+    SCALES,
+    Job,
+    estimate_hours,
+    list_lacking,
+    make_records,
+    plan,
+    read_records,
+)
 
 
 @click.command("crowd")
@@ -35,13 +44,14 @@ def crowd(
     """
     from noisebank.cli.render import print_line, show_json
 
-    jobs = [job for job in plan() if only in (None, job.scale)]
-    lacking = list_lacking(jobs, read_records(into))
+    jobs, records = [job for job in plan() if only in (None, job.scale)], read_records(into)
+    lacking = list_lacking(jobs, records)
     if listed:
         counts = {
             name: {
                 "trainings": sum(job.scale == name for job in jobs),
                 "lacking": sum(job.scale == name for job in lacking),
+                "hours": round(estimate_hours([job for job in lacking if job.scale == name], records), 2),
             }
             for name in SCALES
         }
@@ -49,7 +59,9 @@ def crowd(
             show_json(counts)
         else:
             for name, count in counts.items():
-                print_line(f"{name}: {count['trainings'] - count['lacking']} of {count['trainings']} trainings made")
+                made = count["trainings"] - count["lacking"]
+                rest = f"; about {count['hours']:g} CPU hours are lacking" if count["lacking"] else ""
+                print_line(f"{name}: {made} of {count['trainings']} trainings made{rest}")
         return
     began = time.monotonic()
     made = 0

@@ -16,7 +16,7 @@ from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 from noisebank.planning.inference import CubePosterior, CubeStatistic
 from noisebank.planning.linear import LinearQuery, Vector, merge_charges
-from noisebank.planning.looked import MeasuredLook
+from noisebank.planning.look_posterior import MeasuredLook
 from noisebank.planning.losses import CellLosses, charge_rise, loss_of_runs, plain_share
 from noisebank.planning.strategies.axes import Axis
 

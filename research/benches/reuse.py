@@ -20,8 +20,8 @@ from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import UNITS_PER_PRECISION, ZERO_PRECISION, Precision
 from noisebank.planning.inference import CubePosterior, CubeStatistic, InferencePlan
 from noisebank.planning.linear import LinearQuery, Vector, merge_charges
-from noisebank.planning.looked import MeasuredLook
-from noisebank.planning.strategies.completion import Look
+from noisebank.planning.look_posterior import MeasuredLook
+from noisebank.planning.strategies.looks import Look
 from noisebank.privacy.calibration import budget_precision
 from research.benches.cell_workloads import Workload, make_workload
 

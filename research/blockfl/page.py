@@ -1,15 +1,18 @@
-"""Writes figures 5.3 to 5.8 into docs/results/crowd.md, with JSON and charts:  python -m research.blockfl.page
+"""Writes figures 5.3 to 5.8 into docs/results/crowd.md, with JSON and charts:  python -m research.blockfl.page [FOLDER]
 
-From the recorded trainings alone: no number on the page is typed.
+From the recorded trainings alone: no number on the page is typed. FOLDER may have what `python -m research reproduce
+p4-attackers --out FOLDER` wrote; without it the attackers stay as they are.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from research.blockfl.experiments import RESULTS, SCALES, estimate_hours, list_lacking, plan, read_records
 from research.papers.charts import save
 from research.papers.exhibit import Exhibit, Found, rounded
 from research.papers.names import CROWD
@@ -18,18 +21,24 @@ from research.papers.p4_crowd import EXHIBITS, describe_verdict
 PAGE, DATA, IMAGES = Path("docs/results/crowd.md"), Path("docs/results/crowd.json"), Path("docs/images/crowd")
 BEGIN, END = "<!-- figures: written by research.blockfl.page -->\n", "<!-- end of figures -->\n"
 FIGURES = [name for name in CROWD if "figure" in name]
+ATTACKERS = "p4-attackers"
 
 
-def main() -> None:
+def main(folder: Path | None) -> None:
     """Runs the exhibits, which train nothing, and writes JSON, charts and page."""
     found: dict[str, Found] = {}
+    attackers = json.loads(DATA.read_text()).get(ATTACKERS) if DATA.is_file() else None
+    if folder is not None:
+        attackers = json.loads((folder / f"{ATTACKERS}.json").read_text())["data"]
+        save(EXHIBITS[ATTACKERS].draw(attackers), IMAGES, ATTACKERS)
+        (IMAGES / f"{ATTACKERS}.svg").unlink(missing_ok=True)
     for name in FIGURES:
         shown = EXHIBITS[name]
         found[name] = rounded(shown.run(True, lambda done, total: None), 5)
         if found[name]["scales"]:
             save(shown.draw(found[name]), IMAGES, name)
             (IMAGES / f"{name}.svg").unlink(missing_ok=True)
-    DATA.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    DATA.write_text(json.dumps({**found, ATTACKERS: attackers}, indent=1, ensure_ascii=False) + "\n")
     before, _, rest = PAGE.read_text().partition(BEGIN)
     PAGE.write_text(before + BEGIN + "\n".join(write_part(found)) + "\n" + END + rest.partition(END)[2])
 
@@ -44,6 +53,7 @@ def write_part(found: dict[str, Found]) -> Iterator[str]:
     for name, scale in scales.items():
         yield f"- `{name}`: {scale['title']}; {scale['setting']}. {scale['trainings']} trainings."
     yield ""
+    yield from _list_missing()
     yield "| figure | printed | " + " | ".join(f"`{name}`" for name in scales) + " |"
     yield "|---|---|" + "---|" * len(scales)
     for one in found.values():
@@ -55,6 +65,23 @@ def write_part(found: dict[str, Found]) -> Iterator[str]:
     )
     for name, one in found.items():
         yield from _write_figure(name, EXHIBITS[name], one)
+
+
+def _list_missing() -> Iterator[str]:
+    """What is planned and not trained yet, and what it would take."""
+    records = read_records(RESULTS)
+    jobs = plan()
+    lacking = list_lacking(jobs, records)
+    parts = []
+    for name, scale in SCALES.items():
+        mine = [job for job in lacking if job.scale == name]
+        if mine:
+            every = sum(job.scale == name for job in jobs)
+            hours = estimate_hours(mine, records)
+            parts.append(f"`{name}` ({scale.title}): {len(mine)} of {every} trainings, about {hours:.2g} CPU hours")
+    if parts:
+        yield f"**Not trained yet**, so not decided here: {'; '.join(parts)}."
+        yield ""
 
 
 def _list_claims(found: Found, scales: list[str]) -> Iterator[str]:
@@ -94,4 +121,4 @@ def _number(row: Found) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

@@ -21,13 +21,62 @@ def claims(draws: int) -> list[dict[str, Any]]:
     """One row a claim: where it stands, what it says, what holds, and a number for both."""
     betas = simulation_rng(7).uniform(0.0, 1.3, (draws, 10))
     return [
-        _nash(), _fairness(betas), _optimum(), _anarchy(betas), _truthful(), _pseudocode(), _sensitivity(), _parallel(),
-        _classical(), _collusion(), _failure(), _published(), _stale(), _large_sequences(),
+        _error_bound(), _two_costs(), _nash(), _first_cost(), _fairness(betas), _preference_or_weight(), _optimum(),
+        _anarchy(betas), _truthful(), _pseudocode(), _sensitivity(), _parallel(), _classical(), _collusion(),
+        _failure(), _published(), _stale(), _slice_sensitivity(), _large_sequences(),
     ]  # fmt: skip
 
 
 def _claim(where: str, claimed: str, holds: str, paper: object, ours: object) -> dict[str, Any]:
     return {"where": where, "claimed": claimed, "holds": holds, "paper": paper, "ours": ours}
+
+
+def _error_bound() -> dict[str, Any]:
+    return _claim(
+        "eq. 10", "the squared error of the mean is at most the sum of the variances",
+        "it is d/K^2 times that sum on average: more as soon as d > K^2, as with d = 50 and K = 3 in Figure 7",
+        {"d 2, K 1, variance 1: at most": 1.0},
+        {"d 2, K 1, variance 1": 2.0, "d 50, K 3: times the sum": _four(50 / 9)},
+    )  # fmt: skip
+
+
+def _two_costs() -> dict[str, Any]:
+    beta = 2.0
+    return _claim(
+        "eq. 14 and 15", "the cost is accuracy + alpha privacy (14), or beta accuracy + privacy (15)",
+        "eq. 14, with alpha = beta^(3/2): it alone has the best response m beta of Lemma 1",
+        {"best response at beta 2 by eq. 15": _four((1 / (2 * beta)) ** (2 / 3))},
+        {"m beta": _four(game.TOP_UP * beta)},
+    )  # fmt: skip
+
+
+def _first_cost() -> dict[str, Any]:
+    users, betas = 10, np.linspace(0.01, 3.0, 3000)
+    printed = float(betas[int(np.argmin(betas**-0.5 + users * betas))])
+    return _claim(
+        "eq. 21", "user 1 pays beta_1/sigma_1 + K sigma_1^2 beyond the equilibrium, least at m beta_1",
+        "alpha_1/sigma_1 + sigma_1^2, once: accuracy is not paid K times",
+        {"beta 1, K 10: least at": _four(printed)}, {"beta 1: least at m": _four(game.TOP_UP)},
+    )  # fmt: skip
+
+
+def _preference_or_weight() -> dict[str, Any]:
+    beta = 2.0
+    return _claim(
+        "eq. 22, 23, 25, 26", "the weight of privacy is beta",
+        "it is alpha = beta^(3/2) (eq. 14 and Lemma 1); they agree at beta = 1 only",
+        {"cost of the largest, beta 2, by eq. 25": _four(2 ** (1 / 3) * sqrt(beta) + game.TOP_UP * beta)},
+        {"cost": _four(float(game.relay_costs([beta], [game.TOP_UP * beta])[0]))},
+    )  # fmt: skip
+
+
+def _slice_sensitivity() -> dict[str, Any]:
+    users, slices = 10, 10
+    return _claim(
+        "Section VI-B", "a slice has sensitivity of the order sqrt(K/N) of the vector's",
+        "sqrt(1/N): the number of users does not enter",
+        {"K 10, N 10": _four(sqrt(users / slices))}, {"N 10": _four(sqrt(1 / slices))},
+    )  # fmt: skip
 
 
 def _nash() -> dict[str, Any]:

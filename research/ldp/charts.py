@@ -226,8 +226,8 @@ def panels(found: Found) -> Any:
         for name, curve in table["curves"].items():
             axes.loglog(EPSILONS, curve["expected"], color=COLOURS[name], linewidth=1.4)
             axes.plot(EPSILONS, curve["measured"], MARKS[name], color=COLOURS[name], markersize=4.5, alpha=0.75)
-        _axes(axes, table["title"], "epsilon for the record", "")
-        axes.title.set_fontsize(9)
+        _axes(axes, "", "epsilon for the record", "")
+        axes.set_title(table["title"], loc="left", fontsize=9)  # small: a long one would run into the next panel's
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         if table.get("made up"):

@@ -16,12 +16,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from research.papers.exhibit import Found
-from research.papers.names import EXHIBITS
-from research.papers.provenance import Rule, find_rule
+from research.papers.names import CROWD, EXHIBITS
+from research.papers.provenance import Rule, explain_numbers, find_rule
 
 TEXTS = Path(__file__).parent / "texts"
+TRAINED = Path(__file__).parents[2] / "docs" / "results" / "crowd.json"
+"""What `research.blockfl.page` found of the recorded trainings."""
 DOCUMENTS = ("p0", "p1", "p2", "p3", "p4")
 STATES = ("same", "better", "different", "left out")
+KINDS = (
+    "system part", "protocol step", "contract function", "data model", "definition", "assumption", "problem",
+    "algorithm", "theorem", "model", "claim", "security claim", "remedy", "screen", "figure", "application",
+    "implementation", "metric", "workload", "setting", "baseline", "all parts", "data set", "hardware", "related work",
+    "future work",
+)  # fmt: skip
+"""Of parts, in the order of the tables; the thesis has its chapter before each."""
 MOST = 390
 """Characters of a cell: tests/system/test_docs.py allows 400."""
 PARTS_INTRO = """\
@@ -51,7 +60,7 @@ class Document(NamedTuple):
     about: tuple[str, ...]
     parts: tuple[Part, ...]
     chapters: tuple[Found, ...] = ()
-    """Figures whose charts are on pages of their own: where, printed, why."""
+    """Diagrams, screens, and figures that another one shows: where, printed, why. `first`: above the charts."""
 
 
 @lru_cache(maxsize=8)
@@ -91,8 +100,8 @@ def write_cell(text: str) -> str:
 
 
 def parts_table(document: Document, found: Mapping[str, Found]) -> Iterator[str]:
-    """Grouped by kind, in the order of the texts."""
-    kinds = dict.fromkeys(part.kind for part in document.parts)
+    """Grouped by chapter and kind."""
+    kinds = sorted({part.kind for part in document.parts}, key=_order_kind)
     for kind in kinds:
         yield f"\n### {kind[0].upper()}{kind[1:]}\n\n| of the paper | here, and shown by | verdict |\n|---|---|---|\n"
         for part in document.parts:
@@ -102,14 +111,20 @@ def parts_table(document: Document, found: Mapping[str, Found]) -> Iterator[str]
                 yield f"| {write_cell(part.part)} | {here} | {verdict} |\n"
 
 
+def _order_kind(kind: str) -> tuple[str, int]:
+    chapter, _, name = kind.rpartition(": ")
+    return chapter, KINDS.index(name)
+
+
 def exhibit_section(name: str, one: Found) -> Iterator[str]:
     """Chart, printed, here, why, command, time, numbers."""
     yield f"\n### {one['title']}\n\n![{one['title']}](../images/papers/{name}.png)\n\n"
     for words, key in (("Printed", "printed"), ("Here", "here"), ("Why they differ", "why")):
         yield f"**{words}.** {one[key]}\n\n"
     load = f", load {one['load']:g}" if one.get("load") is not None else ""
+    work = f" ({one['cpu']:.0f} s of CPU)" if one.get("cpu") is not None else ""
     kind = " **A quick run.**" if one["quick"] else ""
-    yield f"`python -m research reproduce {name}`, {one['seconds']:.0f} s{load}.{kind}"
+    yield f"`python -m research reproduce {name}`, {one['seconds']:.0f} s{work}{load}.{kind}"
     yield from numbers_table(name, one["numbers"])
 
 
@@ -135,7 +150,10 @@ def numbers_table(name: str, numbers: list[Found]) -> Iterator[str]:
 
 
 def _oracle(rule: Rule) -> str:
-    words = {"print": "the paper's print", "law": "a known law", "count": "counting"}
+    words = {
+        "print": "the paper's print", "law": "a known law", "count": "counting",
+        "script": "an independent script with seeds of its own, not in the repository",
+    }  # fmt: skip
     if rule.oracle in words:
         return words[rule.oracle]
     module, function = rule.oracle.split(".")
@@ -167,19 +185,43 @@ def _page_lines(name: str, document: Document, found: Mapping[str, Found], errat
     yield f"\n## Every part\n\n{PARTS_INTRO}"
     yield from parts_table(document, found)
     yield f"\n## Figures and tables\n\n`python -m research papers {name} --quick` runs all of them.\n"
+    for row in document.chapters:
+        if row.get("first"):
+            yield from chapter_section(row, found)
     for one in exhibits_of(name):
         yield from exhibit_section(one, found[one])
+    if name == "p4":
+        for one in CROWD:
+            yield from crowd_section(one)
     for row in document.chapters:
-        yield f"\n### {row['title']}\n\n"
-        yield "".join(f"![{row['title']}](../images/{image})\n\n" for image in row["images"])
-        for words, key in (("Printed", "printed"), ("Here", "here"), ("Why they differ", "why")):
-            yield f"**{words}.** {row[key]}\n\n"
-        yield f"`{row['see']}`\n"
+        if not row.get("first"):
+            yield from chapter_section(row, found)
     yield (
-        "\n## Errata\n\nEach with the smallest counterexample, computed by `research/papers/errata.py` "
+        "\n## Errata\n\nEach with the smallest counterexample, computed by `research/papers/errata` "
         "([errata.json](../results/errata.json)).\n"
     )
     yield from errata_table(errata)
+
+
+def chapter_section(row: Found, found: Mapping[str, Found]) -> Iterator[str]:
+    """A figure without a chart of its own: the pictures that show it here, and the same words."""
+    yield f"\n### {row['title']}\n\n"
+    yield "".join(f"![{row['title']}](../images/{image})\n\n" for image in row["images"])
+    for words, key in (("Printed", "printed"), ("Here", "here"), ("Why they differ", "why")):
+        yield f"**{words}.** {fill_numbers(row[key], found)}\n\n"
+    yield f"`{row['see']}`\n"
+
+
+def crowd_section(name: str) -> Iterator[str]:
+    """A figure of learning by a crowd: its verdicts, from the recorded trainings."""
+    from research.papers.catalogue import exhibit
+
+    shown, trained = exhibit(name), json.loads(TRAINED.read_text())[name]
+    yield f"\n### {shown.title}\n\n![{shown.title}](../images/crowd/{name}.png)\n\n"
+    for words, text in (("Printed", shown.printed), ("Here", shown.here(trained)), ("Why they differ", shown.why)):
+        yield f"**{words}.** {text}\n\n"
+    yield f"`python -m research reproduce {name}`. All numbers: [learning by a crowd](../results/crowd.md)."
+    yield from numbers_table(name, explain_numbers(name, [number.plain() for number in shown.numbers(trained)]))
 
 
 def index_page(found: Mapping[str, Found], errata: Mapping[str, list[Found]]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from noisebank.cli.options import handle_errors, json_option
-from research.papers.exhibit import Found
+from research.papers.exhibit import Found, Moved
 from research.papers.names import EXHIBITS, PAPERS
 
 TIMES = Path("docs") / "results" / "papers.json"
@@ -43,7 +43,7 @@ def papers(name: str, quick: bool, out: Path, pages: Path | None, as_json: bool)
         click.echo(f"about {estimate_minutes(names):.0f} minutes on two free cores", err=True)
     began = time.monotonic()
     with render.show_progress("reproducing", quiet=as_json) as moved:
-        found = run_all(names, quick, out, moved)
+        found = run_all(names, quick, out, _say_progress(moved, began))
     seconds = time.monotonic() - began
     if pages is not None:
         from research.papers.page import write_pages
@@ -57,6 +57,18 @@ def papers(name: str, quick: bool, out: Path, pages: Path | None, as_json: bool)
         total = sum(len(one["numbers"]) for one in found.values())
         render.print_line(f"{total - len(outside)} of {total} numbers are within, in {seconds:.0f} s")
     sys.exit(1 if outside else 0)
+
+
+def _say_progress(moved: Moved, began: float) -> Moved:
+    """A line on standard error per finished figure where no bar can be drawn: in a log, or with --json."""
+    if sys.stderr.isatty():
+        return moved
+
+    def say(done: int, total: int) -> None:
+        moved(done, total)
+        click.echo(f"{done} of {total} after {time.monotonic() - began:.0f} s", err=True)
+
+    return say
 
 
 def summarise(name: str, found: Mapping[str, Found], quick: bool, seconds: float) -> Found:
@@ -77,7 +89,10 @@ def summarise(name: str, found: Mapping[str, Found], quick: bool, seconds: float
 
 
 def estimate_minutes(names: list[str]) -> float:
-    """From the seconds of the committed run: two processes, except for what wants the machine to itself."""
+    """From the committed run: two processes, except for what wants the machine to itself.
+
+    Where that run noted no processor time, its seconds shrink by the load: so many processes shared the cores.
+    """
     import json
 
     from research.papers.catalogue import exhibit
@@ -85,11 +100,16 @@ def estimate_minutes(names: list[str]) -> float:
     times = json.loads(TIMES.read_text()) if TIMES.is_file() else {}
     alone = together = 0.0
     for name in names:
-        seconds = float(times.get(name, {}).get("seconds", 60.0))
-        if exhibit(name).timed or exhibit(name).together:
+        row = times.get(name, {})
+        seconds = float(row.get("seconds", 60.0))
+        if exhibit(name).timed:
             alone += seconds
+            continue
+        work = row.get("cpu") or seconds * min(1.0, PROCESSES / max(float(row.get("load") or 0.0), 1e-9))
+        if exhibit(name).together:
+            alone += work / PROCESSES
         else:
-            together += seconds
+            together += work
     return (alone + together / PROCESSES) / 60
 
 

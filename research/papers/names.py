@@ -7,7 +7,7 @@ EXHIBITS = (
     "p1-example", "p1-figure6", "p1-figure7", "p1-figure8", "p1-figure9", "p1-figure10", "p1-planner",
     "p2-figure3", "p2-figure4", "p2-figure5", "p2-figure6", "p2-figure7", "p2-figure8", "p2-claims", "p2-trust",
     "p2-processes",
-    "p3-table2", "p3-table3", "p3-figure7", "p3-figure8", "p3-relative",
+    "p3-figure1", "p3-table2", "p3-table3", "p3-figure7", "p3-figure8", "p3-relative",
     "p4-table3-1", "p4-figure3-2", "p4-figure3-3", "p4-figure3-4", "p4-figure3-5", "p4-figure3-6", "p4-figure3-7",
     "p4-means", "p4-figure3-8", "p4-figure3-9", "p4-figure3-10", "p4-figure3-11", "p4-figure3-12", "p4-figure3-13",
     "p4-figure3-14", "p4-figure3-15", "p4-learning", "p4-incentives",

@@ -14,7 +14,7 @@ from noisebank.planning.pricing import parse_accuracy
 from noisebank.privacy.noise import NormalLaw, fresh_variance
 from noisebank.privacy.noise import draw_value as drawn_from
 from research.benches.anvil import anvil_binary, anvil_process, cpu_seconds
-from research.papers.charts import BLUE, GREY, ORANGE, dress, figure, headline
+from research.papers.charts import BLUE, GREY, INK, ORANGE, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number
 from research.papers.p0_figure7 import BUDGET, _queries
 from research.papers.seeded import SeededEntropy, survey_account
@@ -131,7 +131,8 @@ def draw(found: Found) -> Any:
         if node:
             axes.barh(place, node, left=ours, color=ORANGE, height=0.6, label="node's process")
         axes.plot(one["ours"], [place] * len(one["ours"]), "|", color="black", markersize=12)
-        axes.text(ours + node, place, f"  {ours + node:.1f} ms", va="center", fontsize=10)
+        end = max(ours + node, *one["ours"])  # beside the marks of single rounds, not across them
+        axes.text(end, place, f"  {ours + node:.1f} ms", va="center", fontsize=10, color=INK)
     axes.set_yticks(range(len(ways)), [labels[name] for name in ways])
     axes.invert_yaxis()
     axes.set_xlim(0, max(_total(one) for one in ways.values()) * 1.15)

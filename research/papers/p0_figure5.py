@@ -189,10 +189,9 @@ EXHIBIT = Exhibit(
     title="Figure 5: privacy cost of 150 requests",
     printed="A chart without numbers; the text says about 52% less than the naive scheme at 150 requests, and that "
     "the cost converges. The thesis repeats the 52% for deltas that are ten to a hundred times smaller.",
-    why="The 52% comes out in no metric at 150 requests: in epsilon it is 70%, in squared epsilon 91%. It is "
-    "what a run of about 51 requests saves. The other claims hold. The naive scheme would break the budget "
-    "of 8 in some runs. The paper's formula overstates epsilon here (exact 1.83 where it says 2.32), and "
-    "understates it from about 8 on.",
+    why="The printed saving comes out in no metric at 150 requests, neither in epsilon nor in its squares: a run of "
+    "about a third as many requests saves as much. The other claims hold. The naive scheme would break the budget "
+    "of 8 in some runs. The paper's formula overstates epsilon here, and understates it from about 8 on.",
     run=run,
     here=here,
     draw=draw,

@@ -14,10 +14,10 @@ from flint import fmpq, fmpq_mat
 from noisebank.core.entropy import simulation_rng
 from noisebank.core.units import Precision
 from noisebank.planning.linear import range_query
-from noisebank.planning.looked import LookPosterior
+from noisebank.planning.look_posterior import LookPosterior
 from noisebank.planning.posterior import CovariancePosterior
-from noisebank.planning.strategies.completion import Look
 from noisebank.planning.strategies.kronecker import find_strategy
+from noisebank.planning.strategies.looks import Look
 from research.benches.cell_workloads import make_workload
 from research.benches.reuse import (
     NO_LOOK,
@@ -228,7 +228,7 @@ def draw(found: Found) -> Any:
                 continue
             axes.bar(place, np.mean(values), color=WAYS[way][0], width=0.7, alpha=0.55 if place == 3 else 1.0)
             axes.plot([place] * len(values), values, "_", color="black", markersize=10)
-            axes.text(place, np.mean(values) + 60, f"{np.mean(values):,.0f}", ha="center", fontsize=9)
+            axes.text(place, max(values) + 60, f"{np.mean(values):,.0f}", ha="center", fontsize=9, color=INK)
         dress(axes, f"{int(cells):,} cells", "", "answered" if axes is panels[0] else "")
         axes.set_xticks(range(len(bars)), [name for _, name, _ in bars], fontsize=8)
         axes.set_ylim(0, 3300)

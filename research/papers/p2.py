@@ -181,9 +181,9 @@ def draw_claims(found: Found) -> Any:
     }
     axes.barh(list(bars), [value for value, _ in bars.values()], color=[colour for _, colour in bars.values()])
     axes.axvline(1.0, color=ORANGE, linestyle=":", linewidth=1.2)
-    axes.text(1.01, -0.55, "no bound can lie below 1", color=INK, fontsize=8, va="bottom")
-    axes.set_xlim(0.9)
-    axes.invert_yaxis()
+    axes.text(1.0, 2.9, "no bound can lie below 1 ", color=INK, fontsize=8, ha="right", va="center")
+    axes.set_xlim(0)
+    axes.set_ylim(3.2, -0.6)
     return drawn
 
 

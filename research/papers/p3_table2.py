@@ -57,7 +57,7 @@ def draw(found: Found) -> Any:
     panels = drawn.subplots(1, 4, sharey=True)
     headline(
         drawn,
-        "P3's Table II comes out of a search that looks at the true answer, and of nothing private",
+        "P3's Table II comes out of a search that looks at the true answer: nothing of it is private",
         "Lines: recomputed (true values fitted: the paper prints none); rings: as printed.",
     )
     ways = (

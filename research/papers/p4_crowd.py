@@ -87,8 +87,8 @@ def draw(number: str, found: Found) -> Any:
     headline(drawn, FINDINGS[number](scales), note)
     axes = drawn.subplots(1, panels, sharey=True, squeeze=False)[0]
     for place, (panel, scale) in enumerate(zip(axes, scales.values(), strict=False)):
-        dress(panel, scale["title"], x_label, "share of test images classified rightly" if not place else "")
-        panel.title.set_fontsize(9.5)
+        dress(panel, "", x_label, "share of test images classified rightly" if not place else "")
+        panel.set_title(scale["title"], loc="left", fontsize=9.5)
         panel.set_ylim(0, 1.02)
         panel.grid(axis="y", color="#dddddd", linewidth=0.6)
         ticks: set[float] = set()

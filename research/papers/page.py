@@ -20,7 +20,7 @@ from research.papers.names import EXHIBITS
 from research.papers.provenance import explain_numbers
 from research.papers.running import draw_exhibit
 
-KEPT = ("name", "paper", "title", "quick", "printed", "here", "why", "numbers", "seconds", "load")
+KEPT = ("name", "paper", "title", "quick", "printed", "here", "why", "numbers", "seconds", "cpu", "load")
 """Of an exhibit's JSON, in the pages' own JSON: the curves stay in the run's folder."""
 HEAD = """\
 # The papers, reproduced

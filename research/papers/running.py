@@ -24,7 +24,7 @@ THREADS = "OPENBLAS_NUM_THREADS"
 def run_one(name: str, quick: bool, folder: Path | None, moved: Moved = unmoved) -> Found:
     """One exhibit; its files go to `folder`, if there is one."""
     shown = exhibit(name)
-    began, load = time.perf_counter(), os.getloadavg()[0]
+    began, load, worked = time.perf_counter(), os.getloadavg()[0], _count_cpu_seconds()
     data: Found = rounded(shown.run(quick, moved))
     found: Found = {
         "name": name,
@@ -36,6 +36,7 @@ def run_one(name: str, quick: bool, folder: Path | None, moved: Moved = unmoved)
         "why": shown.why,
         "numbers": explain_numbers(name, [number.plain() for number in shown.numbers(data)]),
         "seconds": round(time.perf_counter() - began, 1),
+        "cpu": round(_count_cpu_seconds() - worked, 1),
         "load": round(load, 1),
         "data": data,
     }
@@ -44,6 +45,12 @@ def run_one(name: str, quick: bool, folder: Path | None, moved: Moved = unmoved)
         save(draw_exhibit(name, data), folder, name)
         (folder / f"{name}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     return found
+
+
+def _count_cpu_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def draw_exhibit(name: str, data: Found) -> Any:

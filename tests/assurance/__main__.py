@@ -29,6 +29,7 @@ ROWS = (
     "stopping_rules",
     "additivity",
     "public_ledger",
+    "look_ledger",
     "hostile_server",
     "hostile_host",
     "revoked_person",

@@ -27,6 +27,7 @@ from support.internals import (
 SEEDS = {"csv": 4, "parquet": 20, "duckdb": 3, "postgresql": 10, "spark": 3, "spark csv": 1, "spark table": 1}
 KEY = "secret'key"
 ROWS = 100_000
+LEAST_ANSWERED, MAX_ROUNDS = 4, 40
 
 
 class Trial:
@@ -49,8 +50,11 @@ class Trial:
         except (BadQuery, UnsupportedQuery):
             return None
 
-    def run(self, count: int) -> None:
-        for _ in range(count):
+    def run(self, rounds: int) -> None:
+        """Some rounds of questions, and more until enough of them could be asked: the policy refuses many."""
+        for number in range(MAX_ROUNDS):
+            if number >= rounds and self.answered > LEAST_ANSWERED:
+                break
             expression, condition = self.draw.number(), self.draw.condition()
             self.sums(expression, condition)
             self.counts(condition)
@@ -100,12 +104,10 @@ class Trial:
 
 
 def test_every_engine_works_out_the_same_numbers(store: Store) -> None:
-    answered = 0
     for seed in range(SEEDS[store.kind]):
         trial = Trial(store, 1000 + seed)
         trial.run(2 if store.kind.startswith("spark") else 4)
-        answered += trial.answered
-    assert answered > 4 * SEEDS[store.kind]  # most can be asked
+        assert trial.answered > LEAST_ANSWERED, seed
 
 
 def test_products_of_columns_are_exact_at_their_ends(store: Store) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.real import CURATOR, OWNER, PLENTY, THE_OWNER, WHOLE, Real, Row, word
-from support.internals import MAX_GROUP_PARTS, CellRun, merge_runs
+from support.internals import MAX_GROUP_PARTS, CellRun, merge_charges
 
 RUNS = 10_000
 SIZES = (1, 64, 1024)
@@ -139,7 +139,7 @@ def column_of(runs: tuple[CellRun, ...], fresh: int) -> list[int]:
 
 @given(runs=sorted_runs(), most=st.sampled_from([1, 2, 5, MAX_GROUP_PARTS]))
 def test_merged_runs_are_few_sorted_disjoint_and_never_charge_less(runs: tuple[CellRun, ...], most: int):
-    found = merge_runs(runs, most)
+    found = merge_charges(runs, most)
     assert len(found) == min(len(runs), most)
     assert all(run.start < run.stop for run in found)
     assert all(low.stop <= high.start for low, high in pairwise(found))
@@ -157,10 +157,10 @@ def test_contract_takes_merged_runs_and_charges_every_cell_at_least_its_due(runs
         return
     real = Real()
     account = real.open(budget=PLENTY, cubes=[CELLS])
-    own = tuple((run.start, run.stop, run.weight) for run in merge_runs(runs))
+    own = tuple((run.start, run.stop, run.weight) for run in merge_charges(runs))
     real.reserve(account, 1, 1, 1000, cube=1, runs=own)
     column = [real.view("cell", account, 1, place)[0] for place in range(CELLS)]
-    assert column == column_of(merge_runs(runs), 1000)
+    assert column == column_of(merge_charges(runs), 1000)
     assert all(charged >= due for charged, due in zip(column, column_of(runs, 1000), strict=True))  # type: ignore[operator]
     assert real.view("money", account)[1] == max(column) >= max(column_of(runs, 1000))  # type: ignore[type-var]
 
@@ -168,6 +168,6 @@ def test_contract_takes_merged_runs_and_charges_every_cell_at_least_its_due(runs
 def test_seventeen_runs_become_sixteen_by_closing_the_cheapest_gap():
     runs = [CellRun(10 * place, 10 * place + 5) for place in range(17)]
     runs[8] = CellRun(80, 88)
-    found = merge_runs(runs)
+    found = merge_charges(runs)
     assert len(found) == 16
     assert [run for run in found if run not in runs] == [CellRun(80, 95)]

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisebank.core.units import MAX_PRECISION, MIN_PRECISION, Precision
-from noisebank.planning.coarse import PiecewisePosterior
 from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
-from noisebank.planning.looked import LookPosterior, MeasuredLook
+from noisebank.planning.look_posterior import LookPosterior, MeasuredLook
+from noisebank.planning.piecewise_posterior import PiecewisePosterior
 from noisebank.planning.posterior import CovariancePosterior, Posterior
 from support.inference import AXES, Exact, noisy_look, random_query, whole_look
 

@@ -153,7 +153,8 @@ def test_algorithm_2_raises_the_default_until_enough_users_are_satisfied() -> No
 
 def test_the_bank_cannot_reach_the_unsound_search() -> None:
     code = (
-        "import sys, noisebank.bank.bank, noisebank.account.quotes; print('research.accuracy.unsound' in sys.modules)"
+        "import sys, noisebank.bank.bank, noisebank.account.price_curves; "
+        "print('research.accuracy.unsound' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -18,13 +19,14 @@ from research.oracles.command import compare, list_oracles
 from research.papers.atlas import DOCUMENTS, MOST, document_page, fill_numbers, index_page, read_document, write_cell
 from research.papers.catalogue import exhibit
 from research.papers.errata import list_errata
-from research.papers.names import EXHIBITS, PAPERS
+from research.papers.names import CROWD, EXHIBITS, PAPERS
 from research.papers.parts import list_commands, list_parts, run_command, run_commands
 from research.papers.provenance import find_rule, read_rules
 from research.papers.running import draw_exhibit, run_one
 from support.paths import ROOT
 
 COMMITTED = json.loads((ROOT / "docs" / "results" / "papers.json").read_text())
+TRAINED = json.loads((ROOT / "docs" / "results" / "crowd.json").read_text())
 PARTS = list_parts()
 FAST_ORACLES = (
     "reuse.table2", "reuse.blurs", "reuse.utility", "relay.anarchy", "relay.epsilon", "relay.collusion",
@@ -103,6 +105,45 @@ def test_every_figure_is_on_its_page() -> None:
             assert f"../images/papers/{name}.png" in text and f"reproduce {name}`" in text
 
 
+@pytest.mark.parametrize("name", CROWD)
+def test_figures_of_the_crowd_are_on_their_page_and_within(name: str) -> None:
+    """`reproduce p4-figure5-3` ended in a LookupError: no rule said where its numbers come from."""
+    text, shown = (ROOT / "docs" / "papers" / "p4.md").read_text(), exhibit(name)
+    assert f"../images/crowd/{name}.png" in text and f"reproduce {name}`" in text
+    assert (ROOT / "docs" / "images" / "crowd" / f"{name}.png").stat().st_size > 0
+    assert shown.here(TRAINED[name]) in text and all(number.within for number in shown.numbers(TRAINED[name]))
+
+
+def test_a_figure_of_the_crowd_is_reproduced(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(main, ["reproduce", "p4-figure5-3", "--quick", "--out", str(tmp_path), "--json"])
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "p4-figure5-3.png").is_file()
+
+
+def test_every_printed_figure_has_a_section() -> None:
+    """Also diagrams, screens, and those that another chart shows."""
+    every = {
+        "p0": [*range(1, 11)], "p1": [*range(1, 11)], "p2": [*range(1, 9)], "p3": [*range(1, 9)],
+        "p4": [*(f"{c}.{n}" for c, most in ((1, 2), (2, 1), (3, 15), (4, 8), (5, 11)) for n in range(1, most + 1))],
+    }  # fmt: skip
+    for name, figures in every.items():
+        text = (ROOT / "docs" / "papers" / f"{name}.md").read_text()
+        titles = " ".join(line for line in text.splitlines() if line.startswith("### "))
+        named = {one for words in re.findall(r"Figures? ([^:#]*)", titles) for one in list_figures(words)}
+        assert {str(one) for one in figures} <= named, (name, {str(one) for one in figures} - named)
+
+
+def list_figures(words: str) -> list[str]:
+    """Of "4.1 to 4.4 and Table 4.2": 4.1, 4.2, 4.3, 4.4."""
+    words = words.split(" and Table")[0].split(", Table")[0]
+    found = re.findall(r"\d+(?:\.\d+)?", words)
+    if " to " in words:
+        chapter, _, first = found[0].rpartition(".")
+        last = found[1].rpartition(".")[2]
+        found += [f"{chapter}.{n}".lstrip(".") for n in range(int(first), int(last) + 1)]
+    return found
+
+
 def test_cells_are_short_and_numbers_come_from_runs() -> None:
     with pytest.raises(ValueError, match="characters"):
         write_cell("x" * (MOST + 1))
@@ -132,6 +173,7 @@ def test_every_number_says_where_it_comes_from() -> None:
             assert number["oracle"] == rule.oracle and number["tolerance"] == rule.tolerance, number
             assert number["chosen after looking"] == rule.after and bool(rule.note) == rule.after, number
     used = {find_rule(name, number["name"]) for name, one in COMMITTED.items() for number in one["numbers"]}
+    used |= {find_rule(name, number.name) for name in CROWD for number in exhibit(name).numbers(TRAINED[name])}
     assert not set(read_rules()) - used, "a rule without a number"
     with pytest.raises(LookupError):
         find_rule("p9-figure1", "nothing")
@@ -173,6 +215,36 @@ def test_no_word_has_the_colour_of_a_line(name: str) -> None:
         lines = {to_hex(line.get_color()) for line in axes.get_lines()} - {"#000000"}
         words = {to_hex(text.get_color()) for text in axes.texts if text.get_text().strip()} - {"#ffffff"}
         assert not lines & words, (name, lines & words)
+
+
+def test_a_saved_chart_keeps_its_colours_apart(tmp_path: Path) -> None:
+    """A palette by median cut gave Three-Outputs the orange of Duchi in figure 3.6."""
+    from matplotlib.colors import to_rgb
+    from PIL import Image
+
+    from research.ldp.charts import COLOURS
+    from research.papers.charts import dress, figure, save
+
+    drawn = figure()
+    axes = dress(drawn.subplots(), "many lines, few dots of each", "x", "y")
+    for place, colour in enumerate(COLOURS.values()):
+        axes.plot([0, 1, 2], [place, place + 0.5, place], "o-", color=colour, linewidth=1.4, label=colour)
+        axes.fill_between([0, 1, 2], place, place + 0.4, color=colour, alpha=0.18)
+    axes.legend()
+    path, _ = save(drawn, tmp_path, "colours")
+    with Image.open(path) as shot:
+        pixels = np.unique(np.asarray(shot.convert("RGB")).reshape(-1, 3), axis=0).astype(int)
+    for colour in COLOURS.values():
+        wanted = np.array([round(255 * part) for part in to_rgb(colour)])
+        assert np.abs(pixels - wanted).max(axis=1).min() <= 4, colour
+
+
+def test_values_stand_beside_the_marks_of_single_rounds() -> None:
+    """Figure 10 of P0 printed its numbers across them."""
+    ways = ("no contract", "embedded chain", "embedded chain, reused", "anvil")
+    one = {"ours": [8.0, 9.0, 11.0], "node": [0.0]}
+    drawn = exhibit("p0-figure10").draw({"ways": dict.fromkeys(ways, one)})
+    assert all(text.get_position()[0] >= 11.0 for text in drawn.axes[0].texts)
 
 
 def test_a_chart_of_made_up_data_says_so() -> None:
@@ -224,6 +296,17 @@ def test_papers_lists_all_parts_with_their_checks(tmp_path: Path, monkeypatch: p
     assert list(found["figures"]) == ["p1-example"] and found["outside"] == [] and found["numbers"] == 22
     assert all(number["oracle"] and number["tolerance"] for number in found["figures"]["p1-example"]["numbers"])
     assert len(found["parts"]) == len(list_parts("p1")) and all(part["see"] for part in found["parts"])
+
+
+def test_the_estimate_is_of_free_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds of a busy machine are not what a run takes: processor time counts, or the load that was noted."""
+    from research.papers import command
+
+    rows = {"p1-figure7": {"seconds": 600.0, "load": 20.0}, "p1-figure8": {"seconds": 600.0, "cpu": 60.0, "load": 20.0},
+            "p0-figure7": {"seconds": 300.0, "load": 20.0}}  # fmt: skip
+    (tmp_path / "papers.json").write_text(json.dumps(rows))
+    monkeypatch.setattr(command, "TIMES", tmp_path / "papers.json")
+    assert command.estimate_minutes(list(rows)) == pytest.approx((300 + (60 + 60) / 2) / 60)
 
 
 def test_parts_are_listed() -> None:

@@ -65,7 +65,10 @@ def test_what_is_read_is_unchanged(shell: Shell, name: str) -> None:
     words = READING[name]
     said, told = shell.run(*words), shell.run(*words, "--json")
     assert (said.code, told.code) == (0, 0), said.err + told.err
-    hold_json(f"bank/{name}.json", json.loads(told.out))
+    facts = json.loads(told.out)
+    if "first_look" in facts:  # its strategy is optimised in floats: from the eighth digit, the machine's BLAS decides
+        facts["first_look"] = f"{float(facts['first_look']):.6g}"
+    hold_json(f"bank/{name}.json", facts)
     hold_text(f"bank/{name}.txt", said.out)
 
 

@@ -13,6 +13,7 @@ from assurance.bad_values import bad_values
 from assurance.blur_attack import blur_attack, combinations, promised_covariance
 from assurance.data_independence import data_independence
 from assurance.hostile_server import hostile_server
+from assurance.look_ledger import look_ledger
 from assurance.low_bits import low_bits
 from assurance.mu_audit import mu_audit, mu_lower_bound
 from assurance.public_ledger import public_ledger
@@ -31,6 +32,7 @@ from assurance.stopping_rules import stopping_rules
         (blur_attack, 0.01),
         (data_independence, 0.01),
         (public_ledger, 0.01),
+        (look_ledger, 0.01),
         (sensitivity_audit, 0.01),
         (bad_values, 0.1),
         (stopping_rules, 0.01),

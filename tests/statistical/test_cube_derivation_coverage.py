@@ -170,7 +170,7 @@ def test_the_formula_for_independent_noise_would_be_seen(design: str) -> None:
     """The square roots of 1, 2, ... are for bins that err by themselves."""
     bins, noise, runs = histogram(data_of("normal")), simulation_rng(21), 2_000
     answer = bench(design).counts(bins, noise)
-    wrong = np.array(replace(answer, running_stddevs=(), inferred=None).max_running_stddevs)
+    wrong = answer.stddev * np.sqrt(np.arange(1, len(answer.groups) + 1))
     scores = [(np.cumsum(bench(design).draw(bins, noise)) - np.cumsum(bins)) / wrong for _ in range(runs)]
     assert np.any(np.abs(np.mean(np.square(scores), axis=0) - 1) > 5 * sqrt(2 / runs))
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from noisebank.account.answers import Answer, GroupedAnswer
-from noisebank.account.derived import BoundedValue, NoisyPart, derive_value
-from noisebank.account.gaussians import Gaussian, NoiseSource
+from noisebank.account.derived.aggregates import BoundedValue, NoisyPart, derive_value
+from noisebank.account.derived.gaussians import Gaussian, NoiseSource
 from noisebank.policy.model import Policy
 from noisebank.queries.derived import Aggregate
 from noisebank.queries.selects import parse_select_aggregates

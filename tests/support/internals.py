@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from noisebank.account.answers import Answer, Group, GroupedAnswer
     from noisebank.account.completion import complete_reservations
     from noisebank.account.cube import CubeStrategy
-    from noisebank.account.derived import NoisyPart, ratio_interval
-    from noisebank.account.expressions import ExpressionEvaluator, RowNumbers
-    from noisebank.account.first_looks import buy_look_if_affordable
-    from noisebank.account.gaussians import Gaussian, NoiseSource, sum_gaussians
+    from noisebank.account.cube_looks import buy_look_if_affordable
+    from noisebank.account.derived.aggregates import NoisyPart, ratio_interval
+    from noisebank.account.derived.expressions import ExpressionEvaluator, RowNumbers
+    from noisebank.account.derived.gaussians import Gaussian, NoiseSource, sum_gaussians
+    from noisebank.account.derived.tables import sort_rows
     from noisebank.account.pipeline import BatchItem, answer_batch, hold_queries
     from noisebank.account.plain import PlainStrategy
     from noisebank.account.recovery import RecoveryCounts, recover_account
     from noisebank.account.statement import make_openings, make_statement
-    from noisebank.account.tables import sort_rows
     from noisebank.bank.backup import make_backup
     from noisebank.bank.backup_checks import check_vault, open_vault_copy, read_journal_file, replay_journal
     from noisebank.bank.folder import ACCESS, JOURNAL, KEYS, LOCK, VAULT, BankParts
@@ -195,7 +195,7 @@ if TYPE_CHECKING:
     from noisebank.ledger.chain import Ledger
     from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
     from noisebank.ledger.embedded import EmbeddedLedger, create_chain
-    from noisebank.ledger.encoding import MAX_GROUP_PARTS, merge_runs
+    from noisebank.ledger.encoding import MAX_GROUP_PARTS
     from noisebank.ledger.evm import ZERO_ADDRESS, Evm, _revert_reason, decode_events
     from noisebank.ledger.follower import Follower
     from noisebank.ledger.journal import Journal
@@ -219,8 +219,8 @@ if TYPE_CHECKING:
         InferencePlan,
         QueryMeasurement,
     )
-    from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
-    from noisebank.planning.looked import MeasuredLook
+    from noisebank.planning.linear import LinearQuery, merge_charges, query_from_weights, range_query
+    from noisebank.planning.look_posterior import MeasuredLook
     from noisebank.planning.posterior import LinearEstimate
     from noisebank.planning.pricing import (
         AccuracyTarget,
@@ -233,8 +233,8 @@ if TYPE_CHECKING:
     from noisebank.planning.reuse import bridge_law
     from noisebank.planning.serving import CubeQuery, find_cube_query
     from noisebank.planning.strategies.axes import Axis
-    from noisebank.planning.strategies.completion import Look
     from noisebank.planning.strategies.kronecker import find_strategy
+    from noisebank.planning.strategies.looks import Look
     from noisebank.policy.file import parse_policy
     from noisebank.policy.model import Column, EngineKind, Kind, Neighbours, Source, Table
     from noisebank.policy.schema import COLUMN_KEYS, TOP_KEYS

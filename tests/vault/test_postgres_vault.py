@@ -125,7 +125,7 @@ def test_more_threads_than_sessions(database: str, monkeypatch: pytest.MonkeyPat
         thread.start()
     for thread in threads:
         thread.join(patience())
-    assert sorted(done) == list(range(1, 13)) and len(vault.list_points(b"a" * 32, QUERY)) == 12
+    assert sorted(done) == list(range(1, 13)) and len(vault.list_released(b"a" * 32, QUERY)) == 12
     vault.close()
 
 

@@ -85,14 +85,16 @@ def test_points_rise_and_those_of_cubes_are_none(opens: Opens) -> None:
         for number, wanted in enumerate((5, 2, 9), 1):
             body = {"values": [[number, 0], [-number, 3]]}
             vault.seal(sealed(number, 0, wanted, **body))
-            assert [point.precision.units for point in vault.list_points(ACCOUNT, QUERY)] == sorted((5, 2, 9)[:number])
+            assert [precision.units for precision, _ in vault.list_released(ACCOUNT, QUERY)] == sorted(
+                (5, 2, 9)[:number]
+            )
         vault.seal(sealed(4, 0, 7, cube=1))
     other = opens()
     for each in (vault, other):
-        assert [point.value for point in each.list_points(ACCOUNT, QUERY, 1)] == [
+        assert [values[1] for _, values in each.list_released(ACCOUNT, QUERY)] == [
             GridValue(-2, 3), GridValue(-1, 3), GridValue(-3, 3)
         ]  # fmt: skip
-        assert each.list_points(OTHER, QUERY) == each.list_points(ACCOUNT, OTHER) == ()
+        assert each.list_released(OTHER, QUERY) == each.list_released(ACCOUNT, OTHER) == ()
 
 
 def test_two_answers_of_one_precision_are_noticed(opens: Opens) -> None:
@@ -101,7 +103,7 @@ def test_two_answers_of_one_precision_are_noticed(opens: Opens) -> None:
         with vault.acquire_locks([QUERY]):
             vault.seal(sealed(1, 10, 4))
             vault.seal(sealed(2, 11, 4))
-            vault.list_points(ACCOUNT, QUERY)
+            vault.list_released(ACCOUNT, QUERY)
 
 
 def test_turns_are_taken_one_at_a_time_and_given_back_after_an_error(opens: Opens) -> None:

@@ -22,7 +22,7 @@ from libcst.helpers import get_full_name_for_node
 ROOT = Path(__file__).parents[2]
 SOURCES = {"noisebank": ROOT / "src" / "noisebank", "research": ROOT / "research"}
 TEXT_FILES = (".md", ".toml", ".yml", ".cfg", ".html", ".txt", ".json")
-SKIPPED = ("requirements", "tools/codemod/", "docs/results/assurance", "CHANGELOG.md")
+SKIPPED = ("requirements", "tools/codemod/", "docs/results/", "CHANGELOG.md")
 
 
 class Plan:

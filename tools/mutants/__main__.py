@@ -1,11 +1,13 @@
 """Changes src/ in sampled small ways; nearly all of them must be noticed by the tests.
 
+    tools/mutate-src --record                      once; which tests execute which line, half an hour of CPU time
     tools/mutate-src [--count 100] [--seed 1] [-j 2] [--only 3,7-9] [--list]
 
 Works on the commit that is checked out, in throw-away clones of it. Results go to build/mutants/results.jsonl as they
 come, and a run that was stopped goes on there. A mutant that was noticed on another commit with the same src/ is not
 tried again if the file of tests that noticed it is the same, nor one that is explained. When the whole
 sample has been tried, docs/results/mutants.md and mutants.json are written. The exit code is 1 if too many survived.
+A recording (build/mutants/recording) serves later commits, too; without one, imports alone say which tests to run.
 """
 
 from __future__ import annotations
@@ -22,22 +24,25 @@ from functools import cache
 from pathlib import Path
 
 from tools.mutants.changes import Mutant, list_files, list_spots, sample_mutants
+from tools.mutants.recording import Recording, record_tests
 from tools.mutants.report import (
     Journal,
     count_outcomes,
+    describe_first_pass,
     describe_run,
     is_enough,
     judge_result,
     read_explanations,
     write_page,
 )
-from tools.mutants.selection import Graph, collect_durations, read_durations
-from tools.mutants.trial import MOST_SECONDS, STOPPING, Known, Result, Slots, try_mutant
+from tools.mutants.selection import NEAR, Graph
+from tools.mutants.trial import MOST_SECONDS, STOPPING, Known, Result, Slot, Slots, find_bad_tests, try_mutant
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(__file__).parent
-DURATIONS, EXPLANATIONS = HOME / "durations.json", HOME / "explained.json"
+EXPLANATIONS = HOME / "explained.json"
 JOURNAL = ROOT / "build" / "mutants" / "results.jsonl"
+RECORDED = ROOT / "build" / "mutants" / "recording"
 PAGE = ROOT / "docs" / "results" / "mutants.md"
 
 
@@ -53,7 +58,9 @@ def read_options() -> argparse.Namespace:
         "--seconds", type=float, default=MOST_SECONDS, help="of tests for one mutant, nearest first, until it survived"
     )
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
-    parser.add_argument("--durations", nargs="+", type=Path, metavar="LOG", help="learn from pytest --durations=0")
+    parser.add_argument(
+        "--record", action="store_true", help="run all tests once, to know which of them execute a line"
+    )
     return parser.parse_args()
 
 
@@ -66,11 +73,14 @@ def parse_numbers(text: str) -> set[int]:
     return numbers
 
 
-def learn_durations(logs: list[Path]) -> None:
-    """Writes the table of seconds per file."""
-    table = collect_durations([log.read_text(errors="replace") for log in logs], read_durations(DURATIONS))
-    DURATIONS.write_text(json.dumps(table, indent=1) + "\n")
-    print(f"{DURATIONS.relative_to(ROOT)}: {len(table)} files, {sum(table.values()):.0f} s")
+def record(commit: str, jobs: int) -> None:
+    """Runs all tests in a clone."""
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        slot = Slot(ROOT, commit, Path(folder) / "0")
+        record_tests(slot.tree, slot.python, slot.environment, slot.marks, RECORDED, jobs)
+    recording = Recording(ROOT, RECORDED)
+    print(f"{RECORDED.relative_to(ROOT)}: {len(recording.seconds)} tests, {sum(recording.seconds.values()):.0f} s")
 
 
 def read_commit() -> str:
@@ -90,20 +100,23 @@ def find_object(commit: str, path: str) -> str:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
-def try_all(todo: list[Mutant], jobs: int, most_seconds: float, journal: Journal, results: dict[int, Result]) -> None:
-    """Tries them and writes each down as soon as it is judged."""
-    explanations, known, began, total = read_explanations(EXPLANATIONS), Known(), time.monotonic(), len(todo)
+def try_all(
+    todo: list[Mutant], options: argparse.Namespace, journal: Journal, results: dict[int, Result], known: Known
+) -> None:
+    """Tries them and writes each down as soon as it is judged. Forgets those whose test fails without them, too."""
+    explanations, began, total = read_explanations(EXPLANATIONS), time.monotonic(), len(todo)
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # a database server of the tests runs as somebody else
-        slots = Slots(ROOT, journal.commit, Path(folder), min(jobs, total))
-        graph = Graph(ROOT, read_durations(DURATIONS))
+        slots = Slots(ROOT, journal.commit, Path(folder), max(1, min(options.jobs, total)))
+        graph, recording = Graph(ROOT), Recording(ROOT, RECORDED)
+        known.recorded = frozenset(test for test in recording.seconds if test.startswith(NEAR))
         _ = graph.distances  # once, before the workers need it
 
         def judge(mutant: Mutant) -> Result:
             with slots.borrow() as slot:
-                return try_mutant(mutant, slot, graph, known, most_seconds)
+                return try_mutant(mutant, slot, graph, recording, known, options.seconds)
 
-        with ThreadPoolExecutor(jobs) as workers:
+        with ThreadPoolExecutor(options.jobs) as workers:
             futures = [workers.submit(judge, mutant) for mutant in todo]
             try:
                 for number, future in enumerate(as_completed(futures), 1):
@@ -121,17 +134,22 @@ def try_all(todo: list[Mutant], jobs: int, most_seconds: float, journal: Journal
                 STOPPING.set()
                 workers.shutdown(wait=False, cancel_futures=True)
                 raise
+        noticing = {result.test for result in results.values()} & known.recorded if not options.only else set()
+        with slots.borrow() as slot:
+            bad = find_bad_tests(sorted(noticing), slot, known) if noticing else set()
     if known.bad:
         print("these fail without a mutant, here and now, and did not count:", *sorted(known.bad), sep="\n    ")
+    for index in [index for index, result in results.items() if result.test in bad]:
+        del results[index]
 
 
 def main() -> int:
     options = read_options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if options.durations:
-        learn_durations(options.durations)
-        return 0
     commit = read_commit()
+    if options.record:
+        record(commit, options.jobs)
+        return 0
     spots = list_spots(ROOT, list_files(ROOT))
     sample = sample_mutants(ROOT, spots, options.count, options.seed)
     chosen = parse_numbers(options.only) if options.only else {mutant.index for mutant in sample}
@@ -152,13 +170,18 @@ def main() -> int:
         f"{len(todo)} mutants to try, of {len(sample)} drawn from {len(spots):,} spots; commit {commit[:12]}",
         flush=True,
     )
-    if todo:
-        try_all(todo, options.jobs, options.seconds, journal, results)
+    known = Known()
+    while todo or not options.only:
+        try_all(todo, options, journal, results, known)
+        todo = [mutant for mutant in sample if mutant.index in chosen and mutant.index not in results]
+        if not todo:
+            break
     ordered = [results[index] for index in sorted(results)]
     counts = count_outcomes(ordered, explanations)
     print("\n" + ", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)))
     if len(ordered) == len(sample) and not options.only:
-        facts = {"seed": options.seed, "commit": commit, "count": len(sample), "spots": len(spots)}
+        first = describe_first_pass(journal.read_first_results(results), explanations)
+        facts = {"seed": options.seed, "commit": commit, "count": len(sample), "spots": len(spots), "first_pass": first}
         PAGE.write_text(write_page(ordered, explanations, facts))
         PAGE.with_suffix(".json").write_text(json.dumps(describe_run(ordered, explanations, facts), indent=1) + "\n")
         print(f"written: {PAGE.relative_to(ROOT)}")

@@ -53,6 +53,19 @@ class Journal:
                 settled[result.mutant.index] = result
         return settled
 
+    def read_first_results(self, results: dict[int, Result]) -> list[tuple[str, Result]]:
+        """For each mutant, in their order, what came of it when it was first tried, and on which commit."""
+        first: dict[int, tuple[str, Result]] = {}
+        for line in self.path.read_text().splitlines() if self.path.exists() else []:
+            entry = json.loads(line)
+            seed, commit = entry.pop("seed"), entry.pop("commit")
+            result = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
+            index = result.mutant.index
+            is_wanted = seed == self.seed and index in results and result.mutant == results[index].mutant
+            if is_wanted and (index not in first or first[index][0] == commit):  # tried again there: with more tests
+                first[index] = commit, result
+        return [first[index] for index in sorted(first)]
+
     def append(self, result: Result) -> None:
         """Adds one."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,6 +100,17 @@ def is_enough(counts: Counter[str]) -> bool:
     return counts[KILLED] * 100 >= NOTICED_PERCENT * (counts[KILLED] + counts[SURVIVED])
 
 
+def describe_first_pass(first: list[tuple[str, Result]], explanations: dict[Key, str]) -> dict[str, Any]:
+    """What came of the mutants before tests were written for those that had survived."""
+    counts = count_outcomes((result for _, result in first), explanations)
+    return {
+        "commits": sorted({commit for commit, _ in first}),
+        "outcomes": dict(sorted(counts.items())),
+        "survived": [result.mutant.index for _, result in first if judge_result(result, explanations)[0] == SURVIVED],
+        "cpu_seconds": round(sum(result.cpu_seconds for _, result in first)),
+    }
+
+
 def describe_run(results: list[Result], explanations: dict[Key, str], facts: dict[str, Any]) -> dict[str, Any]:
     """All of it, for programs."""
     rows = [
@@ -98,8 +122,10 @@ def describe_run(results: list[Result], explanations: dict[Key, str], facts: dic
 
 def write_page(results: list[Result], explanations: dict[Key, str], facts: dict[str, Any]) -> str:
     """All of it, for people."""
-    counts = count_outcomes(results, explanations)
+    counts, first = count_outcomes(results, explanations), facts["first_pass"]
     seconds = sum(result.cpu_seconds for result in results)
+    commits = ", ".join(f"`{commit[:12]}`" for commit in first["commits"])
+    numbers = ", ".join(map(str, first["survived"]))
     lines = [
         "# Mutants of src/",
         "",
@@ -108,12 +134,15 @@ def write_page(results: list[Result], explanations: dict[Key, str], facts: dict[
         f"`make mutants-src` on {datetime.now(UTC):%Y-%m-%d}: seed {facts['seed']}, commit `{facts['commit'][:12]}`, "
         f"{seconds / 60:.0f} minutes of CPU time.",
         "",
-        f"**{counts[KILLED]} noticed, {counts[SURVIVED]} survived, {counts[EXPLAINED]} equivalent** (explained in",
-        f"`tools/mutants/explained.json`). At least {NOTICED_PERCENT} % of those that can be noticed must be.",
+        f"**First tried, on {commits}: {_write_counts(first['outcomes'])}.** That number says how good the tests",
+        f"are. At least {NOTICED_PERCENT} % of those that can be noticed must be; why one is equivalent says",
+        "`tools/mutants/explained.json`.",
+        "",
+        f"**Now: {_write_counts(counts)}**; tests were written for what survived at first ({numbers or 'none'}).",
         "",
         "Left out: " + "; ".join(f"`{pattern}` ({why})" for pattern, why in EXCLUDED.items()) + ".",
         "",
-        "| # | where | kind | change | outcome | noticed by | s |",
+        "| # | where | kind | change | outcome | noticed by | CPU s |",
         "|---:|---|---|---|---|---|---:|",
     ]
     for result in results:
@@ -121,9 +150,14 @@ def write_page(results: list[Result], explanations: dict[Key, str], facts: dict[
         outcome, note = judge_result(result, explanations)
         change = f"`- {_escape(mutant.before)}`<br>`+ {_escape(mutant.after)}`"
         where = f"{mutant.file.removeprefix('src/noisebank/')}:{mutant.line}"
-        cells = [str(mutant.index), where, mutant.kind, change, outcome, _escape(note), f"{result.seconds:.0f}"]
+        cells = [str(mutant.index), where, mutant.kind, change, outcome, _escape(note), f"{result.cpu_seconds:.0f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _write_counts(counts: dict[str, int]) -> str:
+    names = {KILLED: "noticed", SURVIVED: "survived", EXPLAINED: "equivalent"}
+    return ", ".join(f"{counts.get(outcome, 0)} {name}" for outcome, name in names.items())
 
 
 def _escape(text: str) -> str:

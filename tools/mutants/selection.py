@@ -1,6 +1,7 @@
-"""Which tests can notice a change of a module, nearest and cheapest first.
+"""Which tests can notice a change: first those that execute its line, as recorded, cheapest and nearest first; then
+files of tests that the recording does not know and tests that start processes, as far as imports lead to the change.
 
-Nothing is run for it: a test file reaches what it imports (in functions, too), what its conftest imports, and what
+For imports nothing is run: a test file reaches what it imports (in functions, too), what its conftest imports, and what
 these import in turn. A text that is the dotted name of a module counts as an import of it, and `"noisebank"` by itself
 in tests as a start of the program. A module that loads names on first use (`__getattr__` and a table, or imports for
 type checkers that it reads as its table) leads only to the homes of the names that are imported from it.
@@ -9,59 +10,51 @@ type checkers that it reads as its table) leads only to the homes of the names t
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tools.mutants.recording import BROWSER, IGNORED, Recording
+
 PROGRAM = "noisebank"
 ENTRY = "noisebank.__main__"
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-NEAR = ("tests/unit/", "tests/property/")
-BROWSER, PAGES = "tests/browser/", "src/noisebank/service/web/"
-"""Tests that keep an event loop running are run apart, and only for what they are there for."""
-IGNORED = {
-    "tests/research/": "holds the experiments, not the product",
-    "tests/contract/test_halmos.py": "looks at the contract's source",
-    "tests/assurance/test_runner.py": "looks at the files themselves, not at what they do",
-    "tests/unit/tools/": "tests of tools",
-    "tests/system/test_helpers.py": "tests of the tests' own helpers",
-    "tests/system/test_crowd_processes.py": "ten processes with deadlines",
-    "tests/system/test_learning_flower.py": "needs Flower",
-}
-"""Tests that are never chosen, and why."""
-SECONDS_OF_UNKNOWN_TEST = 0.3
+NEAR = ("tests/unit/", "tests/property/", "src/")
+FARNESS = 4.0
+"""A test of the whole is taken as late as a near one that costs so many times as much: it has to fail twice."""
+PAGES = "src/noisebank/service/web/"
+"""What tests in a browser are there for."""
+SECONDS_OF_UNKNOWN_TEST, SECONDS_PER_FILE = 0.3, 0.3
+"""What a test costs that was not recorded, and what a file costs before its first test."""
+ROUND_SECONDS = (10.0, 30.0)
+"""Of the first runs of pytest for a mutant; the others take what is left."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A file of tests (or a module with doctests) that can notice a change."""
+    """A test, or a file of tests, that can notice a change."""
 
-    file: str
-    distance: int
+    target: str
     seconds: float
 
     @property
-    def kind(self) -> int:
-        """Direct tests of the module first, then pages in a browser, then the rest. Kinds are run apart."""
-        if self.file.startswith((*NEAR, "src/")) and self.distance <= 1:
-            return 0
-        return 1 if self.file.startswith(BROWSER) else 2
+    def file(self) -> str:
+        return self.target.partition("::")[0]
 
     @property
-    def score(self) -> tuple[int, float]:
-        """Of one kind: what is cheap and close."""
-        return self.kind, self.seconds * 8.0**self.distance
+    def score(self) -> tuple[float, str]:
+        """What is cheap and near comes first."""
+        return self.seconds * (1.0 if self.file.startswith(NEAR) else FARNESS), self.target
 
 
 class Graph:
     """Imports of one tree."""
 
-    def __init__(self, root: Path, durations: dict[str, float]) -> None:
-        self.root, self.durations = root, durations
+    def __init__(self, root: Path) -> None:
+        self.root = root
         self._uses: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
 
     @cached_property
@@ -86,29 +79,14 @@ class Graph:
         """Per test file: how many imports away each file is."""
         return {path: self._measure_distances(path) for path in self.tests}
 
-    def choose_tests(self, file: str) -> list[Choice]:
-        """What can notice a change of this module, in the order in which to run it."""
-        choices = [
-            Choice(path, self._shorten(path, file, reached[file]), self.estimate_seconds(path))
-            for path, reached in self.distances.items()
-            if file in reached and not path.startswith(BROWSER)
-        ]
-        if file.startswith(PAGES):  # served by another process
-            choices += [Choice(path, 1, self.estimate_seconds(path)) for path in self.tests if path.startswith(BROWSER)]
-        if ">>> " in (self.root / file).read_text():
-            choices.append(Choice(file, 0, 1.0))
-        return sorted(choices, key=lambda choice: (choice.score, choice.file))
+    def find_files(self, file: str) -> list[str]:
+        """Files of tests that reach this one, nearest first."""
+        reaching = {path: reached[file] for path, reached in self.distances.items() if file in reached}
+        return sorted(reaching, key=lambda path: (reaching[path], path))
 
     def estimate_seconds(self, path: str) -> float:
-        """Measured once, or guessed by the number of tests."""
-        if path in self.durations:
-            return max(self.durations[path], 0.05)
+        """By the number of tests."""
         return SECONDS_OF_UNKNOWN_TEST * len(re.findall(r"^\s*def test_", (self.root / path).read_text(), re.MULTILINE))
-
-    def _shorten(self, path: str, file: str, distance: int) -> int:
-        """A unit test in the folder that mirrors the module's package is as near as one that imports it."""
-        mirror = Path(file).parent.as_posix().replace("src/noisebank", "tests/unit", 1)
-        return min(distance, 1) if Path(path).parent.as_posix() == mirror else distance
 
     def _measure_distances(self, path: str) -> dict[str, int]:
         start = [(path, ""), *((conftest, "") for conftest in self._list_conftests(path))]
@@ -213,34 +191,36 @@ def _is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
-def group_steps(choices: list[Choice], step_seconds: float, most_seconds: float) -> list[list[Choice]]:
-    """Runs of pytest, each of one kind and no longer than a portion, until the time is used up."""
-    steps: list[list[Choice]] = []
-    used = 0.0
-    kind: int | None = None
+def choose_rounds(file: str, line: int, graph: Graph, recording: Recording, most_seconds: float) -> list[list[Choice]]:
+    """What to run for a change of this line: lists for one call of pytest each, until the time is used up."""
+    recorded = [Choice(test, recording.seconds[test]) for test in recording.find_tests(file, line)]
+    reaching = graph.find_files(file)
+    unknown = [path for path in reaching if path not in recording.files and not path.startswith(BROWSER)]
+    whole = [Choice(path, graph.estimate_seconds(path)) for path in unknown]
+    starters = [test for test in recording.starters if test.partition("::")[0] in reaching]
+    started = [Choice(test, recording.seconds[test]) for test in starters]
+    pages = [path for path in graph.tests if path.startswith(BROWSER)] if file.startswith(PAGES) else []
+    first = sorted(recorded, key=lambda choice: choice.score)
+    later = [*sorted(whole, key=lambda choice: choice.score), *sorted(started, key=lambda choice: choice.score)]
+    later = [choice for choice in later if choice not in first]
+    rounds = group_rounds([*first, *later], most_seconds)
+    return [*rounds, [Choice(path, graph.estimate_seconds(path)) for path in pages]] if pages else rounds
+
+
+def group_rounds(choices: Iterable[Choice], most_seconds: float) -> list[list[Choice]]:
+    """In their order, short rounds first. What is too dear for the time that is left is left out."""
+    rounds: list[list[Choice]] = []
+    left, room, files = most_seconds, 0.0, set[str]()
     for choice in choices:
-        if used + choice.seconds > most_seconds and steps:
+        cost = choice.seconds + (0.0 if choice.file in files else SECONDS_PER_FILE)
+        if cost > left:
             continue
-        used += choice.seconds
-        if choice.kind != kind or sum(other.seconds for other in steps[-1]) + choice.seconds > step_seconds:
-            steps.append([])
-            kind = choice.kind
-        steps[-1].append(choice)
-    return steps
-
-
-def read_durations(path: Path) -> dict[str, float]:
-    """Seconds per file, as collected before."""
-    return dict(json.loads(path.read_text())) if path.exists() else {}
-
-
-DURATION = re.compile(r"^(\d+\.\d+)s (?:call|setup|teardown) +(\S+?\.py)(?:::|$)", re.MULTILINE)
-
-
-def collect_durations(logs: list[str], old: dict[str, float]) -> dict[str, float]:
-    """Sums the lines of `pytest --durations=0` per file. A file that a log does not name keeps what was known."""
-    sums: dict[str, float] = {}
-    for log in logs:
-        for seconds, path in DURATION.findall(log):
-            sums[path] = sums.get(path, 0.0) + float(seconds)
-    return {path: round(seconds, 1) for path, seconds in sorted((old | sums).items())}
+        if not rounds or (cost > room and rounds[-1]):
+            room = ROUND_SECONDS[len(rounds)] if len(rounds) < len(ROUND_SECONDS) else left
+            rounds.append([])
+            files.clear()
+        rounds[-1].append(choice)
+        files.add(choice.file)
+        left -= cost
+        room -= cost
+    return rounds

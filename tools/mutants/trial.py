@@ -1,12 +1,13 @@
 """Tries mutants, each in a throw-away clone of the commit: the work tree is never touched.
 
-A test that fails counts only if it passes on the original, and, beyond the near tests, only if it fails again on its
-own and passes on the original once more: on a busy machine tests fail for reasons of their own. A run that takes much
-longer than it should is a hang under the same conditions.
+A test that fails counts only if it passes on the original, and, beyond the near tests, only if it then fails again on
+its own: on a busy machine tests fail for reasons of their own. A run that takes much longer than it should is a hang
+under the same conditions.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -14,24 +15,27 @@ import subprocess
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
 from tools.mutants.changes import Mutant
-from tools.mutants.plugin import NOTES, WRONG_PRODUCT
-from tools.mutants.selection import NEAR, Choice, Graph, group_steps
+from tools.mutants.plugin import NOTES, TARGETS, WRONG_PRODUCT
+from tools.mutants.recording import Recording
+from tools.mutants.selection import NEAR, Choice, Graph, choose_rounds
 
 KILLED, SURVIVED = "killed", "survived"
 LINKED = (".venv", ".npm-parts")
 UNWANTED = ("slow", "extras", "flower", "timing")
 """Marks of tests that are not run, as far as the tree knows them."""
-STEP_SECONDS, MOST_SECONDS = 60.0, 240.0
-"""Of one run of pytest, and of all runs for one mutant, as measured without a mutant."""
-LEAST_PATIENCE, SLOWNESS = 120.0, 10.0
-"""A run is a hang after so many seconds, or so many times what it takes without a mutant."""
+MOST_SECONDS = 120.0
+"""Of CPU time, of all tests for one mutant, as recorded without a mutant."""
+LEAST_PATIENCE, SLOWNESS = 100.0, 10.0
+"""A run is a hang after so many seconds, or so many times what it takes without a mutant. `NOISEBANK_PATIENCE`
+multiplies both."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,9 @@ class BrokenTests(Exception):
 class Known:
     """What is known about tests on the original, shared by all workers."""
 
+    recorded: frozenset[str] = frozenset()
+    """Near tests that passed when they were recorded: good until `find_bad_tests` looks at all that have noticed
+    something together, which is much cheaper than one by one."""
     good: set[str] = field(default_factory=set)
     bad: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -106,6 +113,13 @@ class Slot:
     def python(self) -> str:
         return str(self.tree / ".venv" / "bin" / "python")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """A clean one, as of `tools/run-tests`."""
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "NOISEBANK_PATIENCE") if name in os.environ}
+        language = os.environ.get("LANG", "C.UTF-8")
+        return kept | {"LANG": language, "PYTHONHASHSEED": "0", "PYTHONPATH": str(self.tree / "src")}
+
     @contextmanager
     def apply(self, mutant: Mutant) -> Iterator[None]:
         """The mistake is in the tree for as long as this lasts."""
@@ -118,20 +132,18 @@ class Slot:
             path.write_bytes(original)
 
     def run_tests(self, targets: list[str], without: set[str], patience: float) -> Run:
-        """Files or tests, until the first failure."""
+        """Files or tests, in this order file by file, until the first failure."""
         notes, scratch = self.folder / "notes", self.folder / "tmp"
         for room in (notes, scratch):
             shutil.rmtree(room, ignore_errors=True)
             room.mkdir()
+        (notes / TARGETS).write_text(json.dumps([target for target in targets if target not in without]))
+        files = dict.fromkeys(target.partition("::")[0] for target in targets)
         command = [
-            self.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "tools.mutants.plugin",
-            "-m", self.marks, *(f"--deselect={test}" for test in sorted(without)), *targets,
+            self.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis",
+            "-p", "tools.mutants.plugin", "-m", self.marks, *(f"--deselect={test}" for test in sorted(without)), *files,
         ]  # fmt: skip
-        environment = {name: os.environ[name] for name in ("PATH", "HOME", "NOISEBANK_PATIENCE") if name in os.environ}
-        environment |= {
-            "LANG": os.environ.get("LANG", "C.UTF-8"), "PYTHONHASHSEED": "0", "PYTHONPATH": str(self.tree / "src"),
-            "TMPDIR": str(scratch), NOTES: str(notes),
-        }  # fmt: skip
+        environment = self.environment | {"TMPDIR": str(scratch), NOTES: str(notes)}
         log = self.folder / "log"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -139,10 +151,10 @@ class Slot:
                 start_new_session=True,
             )  # fmt: skip
             code, cpu_seconds = wait_for(process, patience)
-        return Run(
-            code, _read(notes / "failed"), _read(notes / "running"), cpu_seconds,
-            log.read_text(errors="replace")[-1500:],
-        )  # fmt: skip
+        if STOPPING.is_set():
+            raise KeyboardInterrupt
+        tail = log.read_text(errors="replace")[-1500:]
+        return Run(code, _read(notes / "failed"), _read(notes / "running"), cpu_seconds, tail)
 
 
 def wait_for(process: subprocess.Popen[bytes], patience: float) -> tuple[int | None, float]:
@@ -178,64 +190,76 @@ def _read(path: Path) -> str:
 
 def measure_patience(choices: list[Choice]) -> float:
     """How long these may take before it is called a hang."""
-    return max(LEAST_PATIENCE, SLOWNESS * sum(choice.seconds for choice in choices))
+    factor = float(os.environ.get("NOISEBANK_PATIENCE") or 1)
+    return factor * max(LEAST_PATIENCE, SLOWNESS * sum(choice.seconds for choice in choices))
 
 
-def try_mutant(mutant: Mutant, slot: Slot, graph: Graph, known: Known, most_seconds: float = MOST_SECONDS) -> Result:
-    """Runs what can notice it, nearest first."""
-    began, cpu_seconds, ran = time.monotonic(), 0.0, 0
-    steps = group_steps(graph.choose_tests(mutant.file), STEP_SECONDS, most_seconds)
+def try_mutant(
+    mutant: Mutant, slot: Slot, graph: Graph, recording: Recording, known: Known, most_seconds: float = MOST_SECONDS
+) -> Result:
+    """Runs what can notice it, in rounds."""
+    began, used, ran = time.monotonic(), 0.0, 0
+    rounds = choose_rounds(mutant.file, mutant.line, graph, recording, most_seconds)
     unsure: set[str] = set()
 
-    def conclude(outcome: str, test: str, how: str) -> Result:
-        return Result(mutant, outcome, test, how, round(time.monotonic() - began, 1), round(cpu_seconds, 1))
+    def run(targets: list[str], patience: float, mutated: bool) -> Run:
+        nonlocal used
+        with slot.apply(mutant) if mutated else nullcontext():
+            result = slot.run_tests(targets, known.bad | unsure, patience)
+        used += result.cpu_seconds
+        if result.code == WRONG_PRODUCT or (not mutated and result.code not in (0, 1, 2, 5, None)):
+            raise BrokenTests(result.tail)
+        return result
 
-    for step in steps:
-        patience = measure_patience(step)
-        waiting = [choice.file for choice in step]
-        while waiting and cpu_seconds < most_seconds:
-            with slot.apply(mutant):
-                run = slot.run_tests(waiting, known.bad | unsure, patience)
-            cpu_seconds += run.cpu_seconds
-            if run.code == WRONG_PRODUCT:
-                raise BrokenTests(run.tail)
-            if STOPPING.is_set():
-                raise KeyboardInterrupt
-            if run.passed:
+    def conclude(outcome: str, test: str, how: str) -> Result:
+        return Result(mutant, outcome, test, how, round(time.monotonic() - began, 1), round(used, 1))
+
+    for choices in rounds:
+        patience = measure_patience(choices)
+        waiting = [choice.target for choice in choices]
+        while waiting:
+            noticed = run(waiting, patience, True)
+            if noticed.passed:
                 ran += len(waiting)
                 break
-            test = run.failed or run.running or waiting[0]
-            if is_noticed_by(test, run.code is None, mutant, slot, known, patience):
-                return conclude(KILLED, test, "hangs" if run.code is None else "failed")
+            test, hangs = noticed.failed or noticed.running or waiting[0], noticed.code is None
+            if is_noticed_by(test, hangs, known, partial(run, [test], patience)):
+                return conclude(KILLED, test, "hangs" if hangs else "failed")
             unsure.add(test)
-            if run.code is None or test in waiting:
-                waiting = [file for file in waiting if file != test.partition("::")[0]]
-    return conclude(SURVIVED, "", f"{ran} of {sum(len(step) for step in steps)} files ran for nothing")
+            if hangs or test in waiting:  # a file that cannot be collected, or hangs, is left out as a whole
+                waiting = [target for target in waiting if target not in (test, test.partition("::")[0])]
+    count = sum(len(choices) for choices in rounds)
+    return conclude(SURVIVED, "", f"{ran} of {count} tests and files of tests ran for nothing")
 
 
-def is_noticed_by(test: str, hung: bool, mutant: Mutant, slot: Slot, known: Known, patience: float) -> bool:
-    """Whether a failure is the mutant's doing."""
-    if not is_good(test, slot, known, patience):
+def is_noticed_by(test: str, hangs: bool, known: Known, run: Callable[[bool], Run]) -> bool:
+    """Whether a failure is the mutant's doing. `run(mutated)` runs the test by itself."""
+    if not is_good(test, known, run):
         return False
-    if test.startswith((*NEAR, "src/")) and not hung:
-        return True
-    with slot.apply(mutant):
-        if slot.run_tests([test], set(), patience).passed:
-            return False
-    return slot.run_tests([test], set(), patience).passed
+    return (test.startswith(NEAR) and not hangs) or not run(True).passed
 
 
-def is_good(test: str, slot: Slot, known: Known, patience: float) -> bool:
+def is_good(test: str, known: Known, run: Callable[[bool], Run]) -> bool:
     """Whether it passes on the original; looked at once."""
     with known.lock:
-        if test in known.good | known.bad:
-            return test in known.good
-    run = slot.run_tests([test], set(), patience)
-    if run.code not in (0, 1, 2, 5, None):
-        raise BrokenTests(run.tail)
+        if test in known.good | known.bad | known.recorded:
+            return test not in known.bad
+    passed = run(False).passed
     with known.lock:
-        (known.good if run.passed else known.bad).add(test)
-    return run.passed
+        (known.good if passed else known.bad).add(test)
+    return passed
+
+
+def find_bad_tests(tests: list[str], slot: Slot, known: Known) -> set[str]:
+    """Those of these tests that fail on the original."""
+    bad: set[str] = set()
+    while True:
+        run = slot.run_tests(tests, bad, LEAST_PATIENCE * len(tests))
+        test = run.failed or run.running
+        if run.passed or not test:
+            known.bad |= bad
+            return bad
+        bad.add(test)
 
 
 class Slots:

@@ -1,46 +1,32 @@
 """`Account`: an open account: ask, quote, recall. What it is asked takes the one path (`pipeline`).
 
-Parsing and the results of a SELECT are here; the path itself takes parsed questions and gives released answers.
+`parsing` makes questions of a SELECT, the path answers them, `results` makes a `Result` of the answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from noisebank.account.answers import Answer
-from noisebank.account.context import CACHE_BYTES, AccountContext, size_of
+from noisebank.account.coarse_looks import LookedRequest, answer_looked, build_looked_result, start_request
+from noisebank.account.context import AccountContext
 from noisebank.account.cube import CubeStrategy
-from noisebank.account.cube_measurement import CubePlanner
-from noisebank.account.looking import LookedRequest, answer_looked, build_looked_result, start_request
+from noisebank.account.cube_planner import CubePlanner
+from noisebank.account.parsing import ParsedRequest, RequestParser, add_question, join_selects
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.plain import PlainStrategy
-from noisebank.account.present import fix_moment, fix_sql
-from noisebank.account.quoting import describe_price, quote_question, quote_select
-from noisebank.account.recall import improve_accuracy
-from noisebank.account.released import ReleasedAnswers
+from noisebank.account.quotes import quote_question, quote_select
+from noisebank.account.released_answers import ReleasedAnswers
 from noisebank.account.results import build_result
-from noisebank.account.selects import (
-    ParsedSelect,
-    TargetedQuestion,
-    add_question,
-    capture_refusal,
-    join_selects,
-    parse_answer_id,
-    parse_max_cost,
-    report_unforeseen,
-)
+from noisebank.account.selects import ParsedSelect, TargetedQuestion
 from noisebank.account.statement import cut_statement, list_history, make_statement
-from noisebank.account.targets import target_select
-from noisebank.core.asks import OWNER, AccuracyOptions, Ask, collect_accuracy
-from noisebank.core.caches import cache_results
+from noisebank.core.asks import OWNER, Ask, collect_accuracy
 from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
-from noisebank.core.errors import BadRequest, Misuse, NoisebankError, NotFound
+from noisebank.core.errors import BadRequest, NoisebankError, NotFound, OutcomeUnknown
 from noisebank.core.estimates import Verdict
 from noisebank.core.quote import Quote
 from noisebank.core.receipts import Receipt
@@ -59,12 +45,12 @@ from noisebank.policy.model import Policy
 from noisebank.privacy.calibration import budget_precision
 from noisebank.privacy.odometer import promised_epsilon, raised_epsilon, raised_precision
 from noisebank.queries.query import Question
-from noisebank.queries.selects import parse_select_list
 from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
 from noisebank.verifier.report import Report
 from noisebank.verifier.verification import verify
 
+Product = TypeVar("Product")
 Outcome = Result | NoisebankError
 """Of one question of `ask_many`: its result, or the error that `ask` would have raised."""
 
@@ -89,10 +75,7 @@ class Account:
         self.context.plain = PlainStrategy(self.context)
         self.context.cubes = CubeStrategy(self.context, cubes)
         self.context.released = ReleasedAnswers(self.context)
-        self._parse_list_cached = cache_results(CACHE_BYTES, size_of)(lambda text: parse_select_list(text, self.policy))
-        self._parse_select_cached = cache_results(CACHE_BYTES, size_of, typed=True)(
-            self._parse_select_afresh
-        )  # typed: True is not 1
+        self._parser = RequestParser(self.context)
 
     def ask(
         self,
@@ -120,18 +103,17 @@ class Account:
         standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
         `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
         `groups="all"` for all of them at once. `key` makes a retry safe: the same key gives the same answer, charged
-        once. `max_cost` is the most precision to spend. With `best`, a more precise answer is given if it is free and
-        the analyst's view has room for it.
+        once. `max_cost` is the most to spend: precision, or a share of the budget ("1%"). With `best`, a more precise
+        answer is given if it is free and the analyst's view has room for it.
         """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
         )
-        request = fix_moment(self.context, Ask(sql, options, max_cost, key, analyst, best))
-        select, item = self._parse_ask(request)
-        (looked,) = self._answer_parsed([(select, item)])
-        if item.error is not None:
-            raise item.error
-        return self._derive_results(request.sql, select, item.answers, looked)
+        request = self._parser.parse_request(Ask(sql, options, max_cost, key, analyst, best))
+        (looked,) = self._answer_parsed([request])
+        if request.item.error is not None:
+            raise request.item.error
+        return self._derive_results(request.sql, request.select, request.item.answers, looked)
 
     def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False) -> list[Outcome]:
         """Answers many questions; returns one outcome each, in their order. One that fails never affects another.
@@ -139,20 +121,15 @@ class Account:
         With `atomic`, all are charged together, or none: they have one key, one analyst and one price, their `max_cost`
         are added up, and if the contract refuses, all have the same error. An atomic batch has at most 16 questions.
         """
-        requests = [fix_moment(self.context, request) for request in requests]
         if atomic:
             return self._ask_together(requests)
-        outcomes: list[Outcome | None] = [None] * len(requests)
-        parsed: list[tuple[int, ParsedSelect, BatchItem]] = []
-        for index, request in enumerate(requests):
-            try:
-                parsed.append((index, *self._parse_ask(request)))
-            except NoisebankError as error:
-                outcomes[index] = error
-        steps = self._answer_parsed([(select, item) for _, select, item in parsed])
-        for (index, select, item), looked in zip(parsed, steps, strict=True):
-            outcomes[index] = self._make_outcome(requests[index].sql, select, item, looked)
-        return [outcome for outcome in outcomes if outcome is not None]
+        parsed = [capture_refusal(partial(self._parser.parse_request, request)) for request in requests]
+        answerable = [request for request in parsed if isinstance(request, ParsedRequest)]
+        looked = iter(self._answer_parsed(answerable))
+        return [
+            self._make_outcome(request, next(looked)) if isinstance(request, ParsedRequest) else request
+            for request in parsed
+        ]
 
     def _ask_together(self, requests: Sequence[Ask]) -> list[Outcome]:
         """Answers questions as one atomic group. An error is the outcome of all."""
@@ -162,58 +139,50 @@ class Account:
         try:
             if any((request.key, request.analyst) != (first.key, first.analyst) for request in requests):
                 raise BadRequest("atomic", "several keys or analysts", "questions together have one of each")
-            parsed = [self._parse_ask(request) for request in requests]
-            if any(select.goal is not None for select, _ in parsed):
+            parsed = [self._parser.parse_request(request) for request in requests]
+            if any(request.select.goal is not None for request in parsed):
                 raise BadRequest("atomic", "within or relative", "needs looks, which are charged before: say epsilon")
-            limits = [item.max_cost for _, item in parsed if item.max_cost is not None]
+            limits = [request.item.max_cost for request in parsed if request.item.max_cost is not None]
             if 0 < len(limits) < len(requests):
                 raise BadRequest("max_cost", "of some", "must be given for all questions together, or for none")
             questions: list[TargetedQuestion] = []
-            indices = [[add_question(questions, part) for part in select.questions] for select, _ in parsed]
+            indices = [[add_question(questions, part) for part in request.select.questions] for request in parsed]
             if len(questions) > MAX_GROUP_PARTS:
                 raise BadRequest("atomic", f"{len(questions)} questions", f"at most {MAX_GROUP_PARTS} together")
         except NoisebankError as error:
             return [error] * len(requests)
         limit = sum(limits, ZERO_PRECISION) if limits else None
-        plainly = any(item.plainly for _, item in parsed)
+        plainly = any(request.item.plainly for request in parsed)
         group = BatchItem(questions, limit, first.key, first.analyst, plainly)
         answer_batch(self.context, [group])
         outcomes = []
-        for request, (select, item), own in zip(requests, parsed, indices, strict=True):
-            item.error = group.error
+        for request, own in zip(parsed, indices, strict=True):
+            request.item.error = group.error
             if group.answers:  # made anew: a shared question may name its groups in another way
-                item.answers = [
+                request.item.answers = [
                     self.context.released.make_answer(group.reservations[index], group.sealed[index], question)
-                    for index, (question, _) in zip(own, select.questions, strict=True)
+                    for index, (question, _) in zip(own, request.select.questions, strict=True)
                 ]
-            outcomes.append(self._make_outcome(request.sql, select, item))
+            outcomes.append(self._make_outcome(request))
         return outcomes
 
-    def _parse_ask(self, request: Ask) -> tuple[ParsedSelect, BatchItem]:
-        """Returns what a request needs, and as an item of a batch."""
-        select = self._parse_select(request.sql, request.accuracy)
-        relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)
-        if request.best and len(select.questions) == 1 and not relative:
-            question, accuracy = select.questions[0]
-            better = improve_accuracy(self.context, question, accuracy, request.key, request.analyst)
-            select = replace(select, questions=((question, better),))
-        # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
-        # a better answer that happens to be known.
-        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost)
-        return select, BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
-
-    def _answer_parsed(self, pairs: Sequence[tuple[ParsedSelect, BatchItem]]) -> list[LookedRequest | None]:
+    def _answer_parsed(self, requests: Sequence[ParsedRequest]) -> list[LookedRequest | None]:
         """Answers a batch. Returns for each request that needs looks what came of them, else None."""
-        looked = [None if select.goal is None else start_request(select, item) for select, item in pairs]
-        answer_looked(self.context, [item for _, item in pairs], [each for each in looked if each is not None])
+        items = [request.item for request in requests]
+        looked = [
+            None if request.select.goal is None else start_request(request.select, request.item) for request in requests
+        ]
+        if any(looked):
+            answer_looked(self.context, items, [each for each in looked if each is not None])
+        else:
+            answer_batch(self.context, items)
         return looked
 
-    def _make_outcome(
-        self, sql: str, select: ParsedSelect, item: BatchItem, looked: LookedRequest | None = None
-    ) -> Outcome:
+    def _make_outcome(self, request: ParsedRequest, looked: LookedRequest | None = None) -> Outcome:
         """Returns the results of a SELECT, or the error of its item. One that nobody foresaw is an unknown outcome."""
+        item = request.item
         if item.error is None:
-            return self._derive_results(sql, select, item.answers, looked)
+            return self._derive_results(request.sql, request.select, item.answers, looked)
         return item.error if isinstance(item.error, NoisebankError) else report_unforeseen(item.error)
 
     def _derive_results(
@@ -233,31 +202,6 @@ class Account:
         cost, case = sum((answer.cost for answer in answers), ZERO_PRECISION), rank_cases(each.case for each in answers)
         return Charge(case, cost, answers[-1].remaining, self.state.budget, float(self.policy.delta))
 
-    def _parse_select(self, sql: str, options: AccuracyOptions) -> ParsedSelect:
-        """Returns what a SELECT needs. It depends on text, accuracy and policy only, so it is cached."""
-        arguments: tuple[Any, ...] = (sql, *chain.from_iterable(options.items()))
-        if "spend" in options:  # of the budget as it is now
-            return self._parse_select_afresh(*arguments)
-        try:
-            hash(arguments)
-        except TypeError:  # neither text nor number: parsing it raises the error for it
-            return self._parse_select_afresh(*arguments)
-        return self._parse_select_cached(*arguments)
-
-    def _parse_select_afresh(self, sql: str, *arguments: Any) -> ParsedSelect:
-        """Returns what a SELECT needs: its results, their questions, and each question's share of the accuracy.
-
-        `arguments` are names and values of the accuracy options, one after the other: hashable, for the cache.
-        """
-        options = dict(zip(arguments[::2], arguments[1::2], strict=True))
-        try:
-            select = self._parse_list_cached(self.policy.resolve_sql(sql))
-        except Misuse as error:
-            if error.nearest is not None:
-                error.name_nearest(error.nearest, describe_price(partial(self.quote, error.nearest, **options)))
-            raise
-        return target_select(self.context, select, options)
-
     def quote(
         self,
         sql: str,
@@ -272,23 +216,30 @@ class Account:
         calibration: str | None = None,
         spend: Exact | None = None,
         groups: str | None = None,
+        analyst: str = OWNER,
     ) -> Quote:
-        """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data."""
+        """Returns what an answer would cost now, for the options of `ask`. Spends nothing, opens no data.
+
+        An analyst with a limit may be answered another way than others: the quote says which, and why.
+        """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
         )
-        sql = fix_sql(self.context, sql)
-        return quote_select(self.context, sql, self._parse_select(sql, options))
+        return quote_select(self.context, *self._parser.parse_now(sql, options), analyst=analyst)
 
     def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
         """Returns what each answer would cost now, alone, or why there is none."""
-        return [capture_refusal(partial(self.quote, request.sql, **request.accuracy)) for request in requests]
+        return [
+            capture_refusal(partial(self.quote, request.sql, **request.accuracy, analyst=request.analyst))
+            for request in requests
+        ]
 
     def quote_together(self, requests: Sequence[Ask]) -> Quote:
         """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
-        texts = [fix_sql(self.context, request.sql) for request in requests]
-        selects = [self._parse_select(sql, request.accuracy) for sql, request in zip(texts, requests, strict=True)]
-        return quote_select(self.context, "; ".join(texts), join_selects(selects))
+        parsed = [self._parser.parse_now(request.sql, request.accuracy) for request in requests]
+        sql = "; ".join(text for text, _ in parsed)
+        analyst = next((request.analyst for request in requests), OWNER)
+        return quote_select(self.context, sql, join_selects([select for _, select in parsed]), analyst)
 
     def quoted(self, question: Question, accuracy: AccuracyTarget, plainly: bool = False) -> Quote:
         """Returns the quote for a parsed question."""
@@ -368,7 +319,7 @@ class Account:
         answer, request = self.context.released.find_published(id), self.vault.find_request(id)
         if answer is None or request is None or "look" in request.body:
             raise NotFound("there is no such answer, or it is of an earlier version of the table")
-        options, listed = request.body["asked"], self._parse_list_cached(request.body["sql"])
+        options, listed = request.body["asked"], self._parser.parse_list(request.body["sql"])
         targeted = (self.context.question_of(request), parse_accuracy(**options))
         confidence = float(check_confidence(options.get("confidence")))
         select = ParsedSelect(listed, (targeted,), ((0,),), confidence, confidence)
@@ -398,3 +349,26 @@ class Account:
         reached = plain and accuracy.is_reached(answer.exact, answer.stddev)
         relative, confidence = float(accuracy.relative), float(accuracy.confidence)
         return Verdict(relative, confidence, float(accuracy.floor or 0), reached, next_cost)
+
+
+def capture_refusal(work: Callable[[], Product]) -> Product | NoisebankError:
+    """Returns the result of the work, or the error of ours that it raised."""
+    try:
+        return work()
+    except NoisebankError as error:
+        return error
+
+
+def report_unforeseen(error: Exception) -> OutcomeUnknown:
+    """Returns the outcome of a question at which an error happened that nobody foresaw."""
+    unknown = OutcomeUnknown(f"an unexpected error ({type(error).__name__}): ask again with the same key")
+    unknown.__cause__ = error
+    return unknown
+
+
+def parse_answer_id(text: str) -> bytes:
+    """Returns an answer's id on the ledger."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise BadRequest("id", ascii(text)[:40], "must be an answer's id in hexadecimal digits") from None

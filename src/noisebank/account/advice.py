@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from math import prod
 
-from noisebank.account.charging import price_plans
+from noisebank.account.charging import price_for_view, price_plans
 from noisebank.account.context import AccountContext
+from noisebank.core.asks import OWNER
 from noisebank.core.errors import NoisebankError
 from noisebank.core.units import Precision
 from noisebank.core.wording import describe_share
@@ -56,17 +57,27 @@ def servable_columns(policy: Policy, query: Query) -> tuple[str, ...]:
     return names if fits and _has_whole_cells(policy, query, names) else ()
 
 
-def explain_way(context: AccountContext, question: Question, planned: Plan, cost: Precision) -> str:
+def explain_way(
+    context: AccountContext, question: Question, planned: Plan, cost: Precision, analyst: str = OWNER
+) -> str:
     """Returns a sentence that says which way a plan takes, through a cube or plainly, and what the other would cost."""
     cube_query = context.cubes.find_cube_query(question.query)
     if cube_query is None:
         return explain_cube(context, question.query)
     cube = f"the cube over {', '.join(cube_query.cube.columns)}"
     other = context.plain if planned.cube_number else context.cubes
-    (other_cost,) = price_plans(context, [(question, other.plan(question, planned.target))])
+    other_plan = other.plan(question, planned.target)
+    (other_cost,) = price_plans(context, [(question, other_plan)])
     price, other_price = (describe_share(amount, context.state.budget) for amount in (cost, other_cost))
     if not planned.cube_number:
         free = "it is free" if not cost else f"it costs {price}"
+        view, other_view = (
+            price_for_view(context, analyst, question, plan, price)
+            for plan, price in ((planned, cost), (other_plan, other_cost))
+        )
+        if other_view > view:  # the limit decides: all that a cube has told counts as learned
+            learned = describe_share(other_view, context.state.budget)
+            return f"plain reuse: {free}; through {cube} it would add {learned} to what this analyst has learned"
         return f"plain reuse: {free}, and {other_price} through {cube}" if other_cost else f"plain reuse: {free}"
     if not cost:
         return f"{cube}: free there, {other_price} plainly" if other_cost else f"{cube}: free there"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import nan, sqrt
+from math import nan
 
 from noisebank.core.charges import Inference
 from noisebank.core.receipts import Receipt
@@ -54,19 +54,6 @@ class GroupedAnswer(Answer):
     """From a cube: the standard deviation of each group's number, in the order of the groups."""
     running_stddevs: tuple[float, ...] = ()
     """From a cube, along an ordered column: the standard deviations of the sums of the first 1, 2, ... groups."""
-
-    @property
-    def max_running_stddevs(self) -> tuple[float, ...]:
-        """Upper bounds of the standard deviations of sums of the first 1, 2, ... groups, whatever noise they share."""
-        if self.running_stddevs:
-            return self.running_stddevs
-        if self.inferred is not None:  # standard deviations add up at most
-            return tuple(self.stddev * count for count in range(1, len(self.groups) + 1))
-        return tuple(self.stddev * sqrt(count) for count in range(1, len(self.groups) + 1))
-
-    def most_frequent(self) -> Group:
-        """Returns the group with the largest noisy number. Free: it uses released numbers only."""
-        return max(self.groups, key=lambda group: group.exact)
 
 
 def add_groups(

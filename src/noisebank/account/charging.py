@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from noisebank.account.context import AccountContext
+from noisebank.core.asks import OWNER
 from noisebank.core.errors import PriceMoved
 from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.protocol import OWNER_ANALYST, Claim
@@ -41,6 +42,21 @@ def price_plans(context: AccountContext, planned: Sequence[PlannedQuestion]) -> 
     return context.ledger.books.price_claims(
         [_make_claim(context, bytes(32), OWNER_ANALYST, question, plan) for question, plan in planned]
     )
+
+
+def price_for_view(context: AccountContext, analyst: str, question: Question, plan: Plan, cost: Precision) -> Precision:
+    """Returns what an answer that costs the account `cost` adds to an analyst's view. Nothing for one whose limit is
+    not below the account's budget: the view never rises above what the account has spent."""
+    books, digest = context.ledger.books, context.secrets.analyst_digest(analyst)
+    if analyst == OWNER or context.view_of(analyst).limit >= context.state.budget:
+        return ZERO_PRECISION
+    if plan.cube_number:
+        level = books.largest_cell_charge(context.id, plan.cube_number) + cost
+        seen = books.delivered_from_cube(context.id, digest, plan.cube_number)
+    else:
+        level, salted = plan.target, context.secrets.salted_query(question.query)
+        seen = books.delivered_precision(context.id, digest, salted)
+    return level - seen if level > seen else ZERO_PRECISION
 
 
 def _make_claim(context: AccountContext, id: bytes, analyst: bytes, question: Question, plan: Plan) -> Claim:

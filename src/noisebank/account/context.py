@@ -5,9 +5,11 @@ Caches are here, at the edge: whatever they hold follows from public values or f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from noisebank.account.coarse_look_counter import LookCounter
 from noisebank.account.draws import DrawCounter
 from noisebank.account.requests import RequestBuilder
 from noisebank.core.asks import OWNER
@@ -32,7 +34,7 @@ from noisebank.vault.vault import Request, SealedAnswer, Vault
 if TYPE_CHECKING:
     from noisebank.account.cube import CubeStrategy
     from noisebank.account.plain import PlainStrategy
-    from noisebank.account.released import ReleasedAnswers
+    from noisebank.account.released_answers import ReleasedAnswers
 
 CACHE_BYTES = 4 << 20
 """Of each of an account's caches."""
@@ -59,6 +61,7 @@ class AccountContext:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self.entropy = engine, ledger, vault, entropy
         self.draws = DrawCounter(id, ledger, vault)
+        self.looks = LookCounter(id, ledger, vault)
         self.request_builder = RequestBuilder(id, secrets.version)
         self.lost_queries: set[bytes] = set()
         """Salted digests of queries with a published answer that the vault has lost; recovery fills it."""
@@ -95,6 +98,10 @@ class AccountContext:
         if analyst == OWNER:
             return View(self.state.budget, self.state.spent)
         return self.ledger.get_view(self.id, self.secrets.analyst_digest(analyst))
+
+    def salt_targets(self, questions: Iterable[tuple[Question, AccuracyTarget]]) -> dict[bytes, Precision]:
+        """Returns the target precision of each question's query, by the name that the ledger has for it."""
+        return {self.secrets.salted_query(part[0].query): self.target_precision(*part) for part in questions}
 
     def read_published(self, id: bytes, digest: bytes, is_grouped: bool) -> SealedAnswer:
         """Returns a published answer; grouped ones are too large to cache."""

@@ -1,6 +1,6 @@
 """`CubeStrategy`: answers inferred from all that is known about a cube; a measurement is charged to the cells it reads.
 
-What is known of the cubes is in `CubePlanner`. Looks are bought by `first_looks`.
+What is known of the cubes is in `CubePlanner`. Looks are bought by `cube_looks`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from noisebank.account.context import AccountContext
-from noisebank.account.cube_measurement import CubePlanner
+from noisebank.account.cube_planner import CubePlanner
 from noisebank.account.cube_state import CubeState
 from noisebank.account.strategies import Contents, PaidQuestion
 from noisebank.core.errors import NoisebankError, Tampered
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import CubeQuery, LookQuery
+from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery, LookQuery
 from noisebank.queries.query import Query, Question
 
 
@@ -33,12 +33,12 @@ class CubeStrategy:
         """Returns the query over a cube's cells; None if no cube can answer it."""
         return self.planner.find_cube_query(query) if self._cube_numbers else None
 
-    def plan(self, question: Question, target: Precision) -> Plan:
+    def plan(self, question: Question, target: Precision, limits: ChargeLimits = ALONE) -> Plan:
         """See `Strategy`."""
         context, query = self._context, question.query
         cube_query = self._require_cube_query(query)
         salted = context.secrets.salted_query(query)
-        return self.planner.plan_query(cube_query, query, salted, target, context.sensitivity_of(query))
+        return self.planner.plan_query(cube_query, query, salted, target, context.sensitivity_of(query), limits)
 
     def list_unfinished(self, question: Question, plan: Plan) -> list[PaidQuestion]:
         """See `Strategy`. What is sealed in a cube is published before anything builds on it."""

@@ -17,14 +17,16 @@ from noisebank.core.caches import BoundedCache
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.earned import LookPlan
-from noisebank.planning.expected import expected_axes
+from noisebank.planning.expected_axes import expected_axes
 from noisebank.planning.inference import CubePosterior, InferencePlan, QueryMeasurement, QueryTarget
 from noisebank.planning.linear import QUERY_BYTES, Vector, query_size
-from noisebank.planning.looked import MeasuredLook
+from noisebank.planning.look_buyer import LookPlan
+from noisebank.planning.look_posterior import MeasuredLook
 from noisebank.planning.losses import Spending
 from noisebank.planning.posterior import LinearEstimate
 from noisebank.planning.serving import (
+    ALONE,
+    ChargeLimits,
     CubeQuery,
     GroupQuery,
     LookQuery,
@@ -82,24 +84,30 @@ class CubeState:
         return cached[0]
 
     def plan_measurement(
-        self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction, paid_count: int, room: Precision
-    ) -> RequiredMeasurement:
+        self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction, paid_count: int, room: Precision,
+        limits: ChargeLimits = ALONE, is_first: bool = True,
+    ) -> RequiredMeasurement:  # fmt: skip
         """Returns the least that must be measured so that every group reaches the target.
 
         `paid_count` is the number of measurements that the ledger has charged to this cube: where it has more than
-        are known here, nothing is inferred about what they have told.
+        are known here, or where another one of the same group comes first, nothing is inferred about what they tell.
         """
         with self._access:
             posterior = self._posterior_of(cube_query)
             parts = self._target_parts(cube_query, target, sensitivity)
             fresh = max((posterior.required_precision(*part)[1] for part in parts), default=ZERO_PRECISION)
+            if limits.same_query is not None:
+                known = dict(self._target_parts(cube_query, limits.same_query.target, sensitivity))
+                rest = [part[1] - known[part[0]] for part in parts if part[1] > known[part[0]]]
+                fresh = min(fresh, max(rest, default=ZERO_PRECISION))
             if not fresh:
                 return RequiredMeasurement(ZERO_PRECISION, (), None)
             spending = self._spending_of(cube_query)
             complete = spending.measurement_count == paid_count
             charges = query_charges(
-                cube_query, fresh, posterior.losses, spending.losses.spent, spending.charged if complete else None
-            )
+                cube_query, fresh, posterior.losses, spending.losses.spent,
+                spending.charged if complete and is_first else None, limits.max_runs,
+            )  # fmt: skip
             look = posterior.propose_look(parts, float(room)) if complete else None
             return RequiredMeasurement(fresh, charges, look)
 
@@ -119,9 +127,9 @@ class CubeState:
             posterior = self._posterior_of(cube_query)
             for group, value in zip(cube_query.groups, measured, strict=True):
                 if group:
-                    known = posterior.known_precision(group.query)
                     exact = float(value.exact / (group.factor * cube_query.cell_sensitivity))
-                    posterior.restore_measurement(QueryMeasurement(group.query, exact, fresh), known + fresh)
+                    group_target = cube_query.group_target(group, target, sensitivity)
+                    posterior.restore_measurement(QueryMeasurement(group.query, exact, fresh), group_target)
             posterior.note_asked(self._target_parts(cube_query, target, sensitivity))
             posterior.note_spent(cube_query.group_queries, fresh, reservation.runs)
             self._note_charged(cube_query, reservation)

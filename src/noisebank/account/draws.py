@@ -11,15 +11,14 @@ import threading
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from noisebank.account.requests import read_question
 from noisebank.core.errors import DrawsExhausted, NoisebankError
 from noisebank.core.records import MAX_DRAWS
 from noisebank.ledger.chain import Ledger
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.draws import max_draws, touched_draws
-from noisebank.planning.serving import parse_look
 from noisebank.policy.model import Policy, policy_from_json, source_from_json
 from noisebank.queries.query import Query, is_single_draw
-from noisebank.queries.sql import parse_question
 from noisebank.vault.vault import Vault
 
 PAGE_SIZE = 2_000
@@ -103,16 +102,11 @@ class DrawCounter:
         policy = self._find_policy(reservation.version)
         if request is None or policy is None:
             return most
-        look, sql = request.body.get("look"), request.body["sql"]
         try:
-            question = (
-                parse_question(policy.queries.get(sql.strip(), sql), policy)
-                if look is None
-                else parse_look(look, policy)
-            )
+            query = read_question(request, policy).query
         except NoisebankError:  # written for another edition of the parser
             return most
-        return touched_draws(question.query, policy)
+        return touched_draws(query, policy)
 
     def _max_draws(self, version: int, category: int, whole_cube: bool) -> int:
         if is_single_draw(category, whole_cube):

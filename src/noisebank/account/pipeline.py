@@ -5,18 +5,19 @@ Nothing before `reserve_charges` opens the data. Nothing is returned before it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from noisebank.account.answers import Answer
-from noisebank.account.charging import make_claims, price_plans
+from noisebank.account.charging import make_claims, price_for_view, price_plans
 from noisebank.account.completion import complete_reservations, require_completed
 from noisebank.account.context import AccountContext
-from noisebank.account.first_looks import buy_look_if_affordable
+from noisebank.account.cube_looks import buy_look_if_affordable, price_look
 from noisebank.account.selects import TargetedQuestion
 from noisebank.account.strategies import PaidQuestion, Strategy
+from noisebank.account.transaction import fit_transaction
 from noisebank.core.asks import OWNER
 from noisebank.core.errors import (
     BadRequest,
@@ -28,11 +29,10 @@ from noisebank.core.errors import (
     ViewExhausted,
 )
 from noisebank.core.records import Case
-from noisebank.core.units import ZERO_PRECISION, Precision
+from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Claim, Reservation
-from noisebank.planning.linear import MAX_RUNS
 from noisebank.planning.reuse import Plan
-from noisebank.planning.serving import CubeQuery
+from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery
 from noisebank.queries.query import Query, Question
 from noisebank.vault.vault import Request, SealedAnswer
 
@@ -47,6 +47,8 @@ class BatchItem:
     analyst: str = OWNER
     plainly: bool = False
     """Whether cubes are left aside: the answers must not share their noise with others."""
+    is_look: bool = False
+    """Whether its answers decide what comes next."""
     targets: list[Precision] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     """As the vault saves them, one per question. Their ids name the reservations."""
@@ -103,7 +105,9 @@ def save_requests(context: AccountContext, batch: Sequence[BatchItem]) -> None:
     for item in open_items(batch):
         with item.keep_error():
             key = context.entropy.token(16).hex() if item.key is None else item.key
-            saved = context.request_builder.build_requests(item.questions, item.targets, key, item.analyst)
+            saved = context.request_builder.build_requests(
+                item.questions, item.targets, key, item.analyst, item.is_look
+            )
             item.requests = saved[-len(item.questions) :]
             if len(saved) > 1:
                 check_group_key(context, saved[0])
@@ -171,6 +175,8 @@ def plan_charges(context: AccountContext, wave: Sequence[BatchItem]) -> None:
                     context, question, item.plans[index], item.max_cost, item.analyst
                 ):
                     item.plans = fit_transaction(plan, item.questions, item.targets, item.plainly)
+            if any(each.look is not None for each in item.plans):  # not bought: then whichever is cheaper without it
+                item.plans = fit_transaction(plan, item.questions, item.targets, item.plainly, may_look=False)
 
 
 def reserve_charges(context: AccountContext, wave: Sequence[BatchItem]) -> None:
@@ -309,72 +315,60 @@ def catch_up(context: AccountContext, queries: Sequence[Query]) -> None:
 
 
 def choose_strategy(
-    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool
-) -> tuple[Strategy, Plan]:
+    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool,
+    limits: ChargeLimits = ALONE,
+) -> tuple[Strategy, Plan]:  # fmt: skip
     """Returns how a question is answered, and its plan: in a cube that can answer it or by plain reuse, whichever
     costs less.
 
     If both cost the same: the same bits as before if there are any, and else the cube, which leaves something for
-    others. An analyst with a limit is never charged more through a cube than plainly.
+    others. What is free plainly buys no look. An analyst with a limit is never charged more through a cube than
+    plainly, looks included.
     """
     if plainly or find_cube_query(context, question.query) is None:
         return context.plain, context.plain.plan(question, target)
-    ways: list[tuple[Strategy, Plan]] = [(context.cubes, context.cubes.plan(question, target))]
-    with suppress(BadRequest):  # noise that 64 bits cannot hold
-        ways.append((context.plain, context.plain.plan(question, target)))
-    if len(ways) == 1 or ways[0][1].look is not None:
-        return ways[0]
-    charges = [price_plan(context, analyst, question, plan) for _, plan in ways]
-    (cost, shown), (plain_cost, plain_shown) = charges
+    planned = context.cubes.plan(question, target, limits)
+    try:
+        plain = context.plain.plan(question, target)
+    except BadRequest:  # noise that 64 bits cannot hold
+        return context.cubes, planned
+    costs = price_plans(context, [(question, planned)]) + price_plans(context, [(question, plain)])
+    shown, plain_shown = (
+        price_for_view(context, analyst, question, plan, cost)
+        for plan, cost in zip((planned, plain), costs, strict=True)
+    )
+    if planned.look is not None:
+        look_shown = price_for_view(context, analyst, question, planned, price_look(context, question, planned))
+        if limits.may_look and costs[1] and look_shown <= plain_shown:
+            return context.cubes, planned
+        planned = replace(planned, look=None)
+    cost, plain_cost = costs
     takes_cube = (shown <= plain_shown and cost <= plain_cost) or plain_cost > context.state.remaining_budget
     if not cost and not plain_cost and shown == plain_shown:
-        takes_cube = not (ways[1][1].case is Case.REPEAT and ways[0][1].case is not Case.REPEAT)
-    return ways[0] if takes_cube else ways[1]
+        takes_cube = not (plain.case is Case.REPEAT and planned.case is not Case.REPEAT)
+    return (context.cubes, planned) if takes_cube else (context.plain, plain)
 
 
-def price_plan(context: AccountContext, analyst: str, question: Question, plan: Plan) -> tuple[Precision, Precision]:
-    """Returns what a plan would cost the account, and what it would add to the analyst's view."""
-    (cost,) = price_plans(context, [(question, plan)])
-    if analyst == OWNER:
-        return cost, ZERO_PRECISION
-    books, digest = context.ledger.books, context.secrets.analyst_digest(analyst)
-    if plan.cube_number:
-        level = books.largest_cell_charge(context.id, plan.cube_number) + cost
-        seen = books.delivered_from_cube(context.id, digest, plan.cube_number)
-    else:
-        level, salted = plan.target, context.secrets.salted_query(question.query)
-        seen = books.delivered_precision(context.id, digest, salted)
-    return cost, level - seen if level > seen else ZERO_PRECISION
-
-
-def plan_question(context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool) -> Plan:
+def plan_question(
+    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool,
+    limits: ChargeLimits = ALONE,
+) -> Plan:  # fmt: skip
     """Plans one question, after finishing what its answer builds on. Refuses what could not be answered."""
-    strategy, plan = choose_strategy(context, analyst, question, target, plainly)
+    strategy, plan = choose_strategy(context, analyst, question, target, plainly, limits)
     if plan.case is not Case.FIRST or plan.cube_number:
         unfinished = strategy.list_unfinished(question, plan)
         if unfinished:
             require_completed(context, unfinished)
-            strategy, plan = choose_strategy(context, analyst, question, target, plainly)
+            strategy, plan = choose_strategy(context, analyst, question, target, plainly, limits)
         strategy.check_reusable(plan)
     if plan.fresh_precision:
         context.check_identity()
     return plan
 
 
-def preview_plan(context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool) -> Plan:
+def preview_plan(
+    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool,
+    limits: ChargeLimits = ALONE,
+) -> Plan:  # fmt: skip
     """Plans one question as the path would now, for a quote. Changes nothing."""
-    return choose_strategy(context, analyst, question, target, plainly)[1]
-
-
-def fit_transaction(
-    make_plan: Callable[[Question, Precision, bool], Plan],
-    questions: Sequence[TargetedQuestion],
-    targets: Sequence[Precision],
-    plainly: bool,
-) -> list[Plan]:
-    """Plans a group so that it fits into one transaction: the parts with the most runs of cells go without a cube."""
-    plans = [make_plan(question, target, plainly) for (question, _), target in zip(questions, targets, strict=True)]
-    while sum(len(plan.charges) for plan in plans) > MAX_RUNS:
-        longest = max(range(len(plans)), key=lambda index: len(plans[index].charges))
-        plans[longest] = make_plan(questions[longest][0], targets[longest], True)
-    return plans
+    return choose_strategy(context, analyst, question, target, plainly, limits)[1]

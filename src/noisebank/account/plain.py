@@ -14,6 +14,7 @@ from noisebank.core.units import GridValue, Precision
 from noisebank.engines.mechanism import Measurement, measure
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.reuse import Plan, bridge_law, plan_reuse, refine_answer
+from noisebank.planning.serving import ALONE, ChargeLimits
 from noisebank.privacy.noise import draw_value, fresh_variance, noise_scale
 from noisebank.queries.groups import group_count
 from noisebank.queries.query import Question
@@ -29,7 +30,7 @@ class PlainStrategy:
     def __init__(self, context: AccountContext) -> None:
         self._context = context
 
-    def plan(self, question: Question, target: Precision) -> Plan:
+    def plan(self, question: Question, target: Precision, limits: ChargeLimits = ALONE) -> Plan:
         """See `Strategy`. Refuses noise that 64 bits cannot hold, before it is paid for."""
         context, query = self._context, question.query
         planned = plan_reuse(target, context.ledger.list_records(context.id, context.secrets.salted_query(query)))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from noisebank.core.digests import digest_tagged
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import Precision
 from noisebank.planning.pricing import AccuracyTarget
+from noisebank.planning.serving import parse_look
+from noisebank.policy.model import Policy
 from noisebank.queries.query import Question
+from noisebank.queries.sql import parse_question
 from noisebank.vault.vault import Request
 
 MAX_KEY_LENGTH = 200
@@ -21,36 +25,50 @@ class RequestBuilder:
         self._account, self._version = account, version
 
     def build_requests(
-        self, questions: Sequence[tuple[Question, AccuracyTarget]], targets: Sequence[Precision], key: str, analyst: str
+        self,
+        questions: Sequence[tuple[Question, AccuracyTarget]],
+        targets: Sequence[Precision],
+        key: str,
+        analyst: str,
+        is_look: bool = False,
     ) -> list[Request]:
         """Returns one request per question, preceded by a request for the group if there are several.
 
-        The group's request holds its key, which then cannot be used for another group.
+        The group's request holds its key, which then cannot be used for another group. `is_look` marks the requests
+        whose answers decide what comes next, also in their ids: nobody can have saved the same request without it.
         """
         size = len(questions)
+        mark: dict[str, object] = {"coarse": True} if is_look else {}
         if size == 1:
-            return [self.build_request(questions[0][0], questions[0][1], targets[0], key, analyst)]
+            return [self.build_request(questions[0][0], questions[0][1], targets[0], key, analyst, mark)]
         _check_names(key, analyst)
         parts = [question.query.digest.hex() for question, _ in questions]
-        core = {"parts": parts, "wanted": [target.units for target in targets]}
+        core = {"parts": parts, "wanted": [target.units for target in targets], **mark}
         group_id = digest_tagged("group 1", self._identify(analyst, key, group=core))
         group = Request(group_id, self._account, analyst, key, core)
         keys = [f"{key} / part {number} of {size}" for number in range(1, size + 1)]
         return [
             group,
             *(
-                self.build_request(question, accuracy, target, part_key, analyst)
+                self.build_request(question, accuracy, target, part_key, analyst, mark)
                 for (question, accuracy), target, part_key in zip(questions, targets, keys, strict=True)
             ),
         ]
 
     def build_request(
-        self, question: Question, accuracy: AccuracyTarget, target: Precision, key: str, analyst: str, **extra: object
+        self,
+        question: Question,
+        accuracy: AccuracyTarget,
+        target: Precision,
+        key: str,
+        analyst: str,
+        mark: Mapping[str, object] = MappingProxyType({}),
+        **extra: object,
     ) -> Request:
-        """Returns the request of one question; `extra` goes into its body."""
+        """Returns the request of one question; `mark` goes into its id and its body, `extra` into the body only."""
         _check_names(key, analyst)
         unit = f"{question.unit}" if not question.offset else f"{question.unit} + {question.offset}"
-        core = {"query": question.query.digest.hex(), "unit": unit, "wanted": target.units}
+        core = {"query": question.query.digest.hex(), "unit": unit, "wanted": target.units, **mark}
         body = {**core, "sql": question.sql, "asked": accuracy.to_json(), **extra}
         id = digest_tagged("reservation 1", self._identify(analyst, key, request=core))
         return Request(id, self._account, analyst, key, body)
@@ -59,6 +77,12 @@ class RequestBuilder:
         """Returns what an id commits to. In another version of the table it is another request."""
         version = {"version": self._version} if self._version > 1 else {}
         return {"account": self._account.hex(), **version, "analyst": analyst, "key": key, **contents}
+
+
+def read_question(request: Request, policy: Policy) -> Question:
+    """Returns the question of a saved request: SQL, or a look at a cube."""
+    look = request.body.get("look")
+    return parse_question(policy.resolve_sql(request.body["sql"]), policy) if look is None else parse_look(look, policy)
 
 
 def _check_names(key: str, analyst: str) -> None:

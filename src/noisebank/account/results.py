@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from noisebank.account.answers import Answer
-from noisebank.account.expressions import ExpressionEvaluator
+from noisebank.account.derived.expressions import ExpressionEvaluator
+from noisebank.account.derived.tables import NumberTable, build_table
 from noisebank.account.selects import ParsedSelect
-from noisebank.account.tables import NumberTable, build_table
 from noisebank.core.charges import Charge, ChargedQuestion
 from noisebank.core.estimates import Estimate, Row, Verdict, make_estimate
 from noisebank.core.intervals import confidence_interval

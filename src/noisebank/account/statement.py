@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from noisebank.account.requests import read_question
 from noisebank.account.savings import Savings, is_look, plain_price
 from noisebank.core.records import Case
 from noisebank.core.statement import HistoryEntry, Statement, StatementEntry
 from noisebank.ledger.books import Books
 from noisebank.ledger.protocol import AccountState, Reservation
-from noisebank.planning.serving import parse_look
 from noisebank.policy.model import Policy
-from noisebank.queries.sql import parse_question
 from noisebank.vault.secrets import AccountSecrets
 from noisebank.vault.vault import Vault
 from noisebank.verifier.bundle import OPENINGS_FORMAT
@@ -130,9 +129,7 @@ def collect_openings(
         if request is None:
             continue
         look, sql = request.body.get("look"), request.body["sql"]
-        question = (
-            parse_question(policy.queries.get(sql.strip(), sql), policy) if look is None else parse_look(look, policy)
-        )
+        question = read_question(request, policy)
         entry = opening_entry(sql, request.body["asked"], secrets.query_salt(question.query))
         if look is not None:
             entry["look"] = look

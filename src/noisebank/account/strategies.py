@@ -13,6 +13,7 @@ from noisebank.core.errors import NoisebankError
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.reuse import Plan
+from noisebank.planning.serving import ALONE, ChargeLimits
 from noisebank.queries.query import Question
 
 PaidQuestion = tuple[Reservation, Question]
@@ -23,8 +24,10 @@ Contents = dict[str, Any] | NoisebankError
 class Strategy(Protocol):
     """One way to answer a question."""
 
-    def plan(self, question: Question, target: Precision) -> Plan:
-        """Returns case, price and charges as of now, from released answers alone. Changes nothing, opens no data."""
+    def plan(self, question: Question, target: Precision, limits: ChargeLimits = ALONE) -> Plan:
+        """Returns case, price and charges as of now, from released answers alone. Changes nothing, opens no data.
+
+        `limits` say what other parts of the same atomic group leave for this one."""
         ...
 
     def list_unfinished(self, question: Question, plan: Plan) -> list[PaidQuestion]:

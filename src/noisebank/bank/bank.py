@@ -97,7 +97,7 @@ class Bank:
             return next(iter(self._accounts.values()))
         if name is None:
             what = f"say which: {', '.join(sorted(self._accounts))}" if self._accounts else "this bank has none yet"
-            raise BadRequest("account", "nothing", what)
+            raise BadRequest("account", None, what)
         if name not in self._accounts:
             raise BadRequest("account", name, f"this bank has {', '.join(sorted(self._accounts)) or 'none yet'}")
         return self._accounts[name]

@@ -28,12 +28,17 @@ MAX_CATEGORY_SHARE = 0.1
 MIN_MAX_CATEGORIES = 20
 """A category has at most this many values, or this share of different values if that is more."""
 MIN_CODES = 0.05
+MAX_CODES = 20
+"""A column with at most this many different whole numbers may hold codes."""
 MIN_FORMATTED = 0.05
 IDENTIFIER_WORDS = frozenset({"id", "uuid", "guid", "identifier", "nr", "ssn", "email", "mail", "phone", "iban", "key"})
 DATE_TYPES = ("DATE", "TIME", "INTERVAL")
 PLAIN_TYPES = ("VARCHAR", "ENUM", "UUID")
+UNTYPED = '"NULL"'
+"""The type of a Parquet column of which the writer has seen no value."""
 
 IS_DATE = "dates in a form that is not read; write the file with dates like 2026-11-18, then draft again"
+MAY_BE_CODES = "if these are codes and not amounts, write keys = [1, 2] from the code book instead of bounds"
 IS_NESTED = "its type cannot be asked about"
 IS_EMPTY = "the sample has no value of it, so nothing tells its type"
 IS_FREE_TEXT = "free text, which may name people and has no keys"
@@ -66,6 +71,8 @@ def guess_column(profile: ColumnProfile, has_rows: bool) -> ColumnGuess:
     name, storage = profile.name, profile.storage
     if storage == "BOOLEAN":
         return ColumnGuess(name, Kind.BOOLEAN)
+    if storage == UNTYPED:
+        return _guess_without_values(profile, has_rows)
     if storage.startswith(DATE_TYPES):
         return _guess_date(profile)
     if not profile.is_numeric and not (storage.startswith(PLAIN_TYPES) and not storage.endswith("]")):
@@ -113,7 +120,8 @@ def _guess_number(profile: ColumnProfile) -> ColumnGuess:
     clean = profile.numbers >= MIN_CLEAN_NUMBERS * profile.values
     notes = () if clean else ("many values are no numbers: they count as missing",)
     if profile.whole_numbers >= MIN_WHOLE * profile.numbers:
-        return ColumnGuess(profile.name, Kind.INTEGER, notes=notes)
+        few = profile.values >= MIN_COUNTED_ROWS and profile.distinct <= MAX_CODES
+        return ColumnGuess(profile.name, Kind.INTEGER, notes=(*notes, MAY_BE_CODES) if few else notes)
     for places, count in enumerate(profile.within_decimals):
         if places and count >= MIN_WHOLE * profile.numbers:
             return ColumnGuess(profile.name, Kind.NUMBER, _format_step(places), notes=notes)

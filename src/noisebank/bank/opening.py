@@ -62,7 +62,10 @@ def open_account(
     """
     if any(account.name == policy.name for account in load_accounts(parts)):
         raise BadRequest(
-            "name", policy.name, "is already an account of this bank; if its table changed, open the next version of it"
+            "name",
+            policy.name,
+            "is an account of this bank already; if its table or policy changed, open its next "
+            f"version: --next {policy.name}",
         )
     _check_not_forgotten(parts, policy)
     if not confirmed.header:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -15,11 +16,18 @@ from textwrap import wrap
 from noisebank.bank.column_guess import ColumnGuess, guess_column
 from noisebank.core.errors import BadRequest, BadTable
 from noisebank.engines.column_profile import profile_columns
-from noisebank.engines.duckdb_engine import duckdb_header
+from noisebank.engines.duckdb_engine import duckdb_header, duckdb_tables
 from noisebank.engines.headers import check_header
 from noisebank.policy.file import NAME_PATTERN
 from noisebank.policy.model import EngineKind, Kind, Source, Table
 
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".xlsm")
+SERVER_PREFIXES = ("postgresql:", "postgres:")
+SERVER_ADVICE = (
+    "a draft is made from a file: export some rows of the table as CSV (in psql: \\copy (SELECT * FROM people "
+    "LIMIT 10000) TO 'people.csv' CSV HEADER), draft from that, then write the server's source and table into it"
+)
+MAX_LISTED_TABLES = 20
 COMMENT_COLUMN = 26
 MAX_LINE = 116
 HEADER_TEMPLATE = """\
@@ -45,16 +53,16 @@ epsilon = "FILL IN"       # how much all answers together may reveal about a per
 delta = "FILL IN"         # the chance of more than that: far below one over the number of people, e.g. 1e-6
 
 # In every column: nullable = true allows missing values. Whether a value is missing is data, too, so write false
-# only where none can ever be missing. Numbers that are codes: type = "text" with keys = ["1", "2"], no bounds.
+# only where none can ever be missing. Whole numbers that are codes: keys = [1, 2] instead of bounds.
 # For GROUP BY over a number: bins = [18, 40, 65], where groups begin, inside its bounds.
 """
 BOUNDS_ADVICE = "[lowest, highest] that is plausible for anybody, e.g. [0, 120] for an age; beyond is clipped"
-DATE_BOUNDS_ADVICE = '["2020-01-01", "2030-12-31"]: the first and the last that are plausible; beyond is clipped'
-ZONE_ADVICE = '"UTC", or the time zone whose clock the column shows, such as "Europe/Zurich"'
+DATE_BOUNDS_ADVICE = '[first, last] that is plausible, e.g. ["2020-01-01", "2030-12-31"]; beyond is clipped'
+ZONE_ADVICE = 'write "UTC", or the time zone whose clock the column shows, such as "Europe/Zurich"'
 STEP_ADVICE = "values are rounded to multiples of it"
 MISSING_STEP_ADVICE = "the resolution that matters, e.g. 0.01; values are rounded to multiples of it"
 KEYS_ADVICE = 'the values to ask about, from a code book or a form, e.g. ["north", "south"]'
-TYPE_ADVICE = '"integer" or "number" (add bounds), "boolean", or "text" (add keys)'
+TYPE_ADVICE = '"integer", "number", "date" or "timestamp" (add bounds), "text" (add keys), or "boolean"'
 UNIT_ADVICE = (
     "# If people have several rows and it tells them apart, it is the unit: name it above, and uncomment this:"
 )
@@ -83,6 +91,8 @@ def draft_policy(
     table in a DuckDB database.
     """
     source = _find_source(path, column_names, table_name)
+    if path.suffix.lower() not in (".parquet", ".duckdb") and not path.stat().st_size:
+        raise BadTable(f"{path.name} is empty: a draft needs at least a first line with the names of the columns")
     if not header and not column_names and not table_name:
         check_header(source)
     if path.suffix.lower() != ".parquet":  # there, two names are never the same
@@ -98,17 +108,29 @@ def draft_policy(
 
 
 def _find_source(path: Path, column_names: tuple[str, ...], table_name: str | None) -> Source:
+    if str(path).startswith(SERVER_PREFIXES):
+        raise BadTable(SERVER_ADVICE)
     if not path.is_file():
         raise BadTable(f"there is no file {path}: a draft is made from a CSV, Parquet or DuckDB file")
     suffix = path.suffix.lower()
+    if suffix in SPREADSHEETS:
+        raise BadTable(
+            f'{path.name} is a spreadsheet: save it as "CSV UTF-8" with commas, and make the draft from that'
+        )
     if (suffix == ".duckdb") != (table_name is not None):
-        allowed = "goes with a .duckdb file" if table_name else "names the table in a .duckdb file: --table NAME"
-        raise BadRequest("table", table_name or "missing", allowed)
+        allowed = "goes with a .duckdb file" if table_name else _describe_tables(path)
+        raise BadRequest("table", table_name, allowed)
     if column_names and suffix in (".parquet", ".duckdb"):
         raise BadTable(f"{path.name} has names of its own: column names are for CSV files without a header")
     if table_name is not None:
         return Table(EngineKind.DUCKDB, tuple(table_name.split(".")), path)
     return Table(EngineKind.DUCKDB, path=path, column_names=column_names) if column_names else path
+
+
+def _describe_tables(path: Path) -> str:
+    names = duckdb_tables(path)
+    choice = f"one of {', '.join(names[:MAX_LISTED_TABLES])}" if names else "the table in this file"
+    return f"say which table to draft from: --table NAME, {choice}"
 
 
 def _check_names(path: Path, names: tuple[str, ...]) -> None:
@@ -120,9 +142,7 @@ def _format_draft(
     path: Path, folder: Path | None, column_names: tuple[str, ...], table_name: str | None, guesses: list[ColumnGuess]
 ) -> str:
     where = path.name if folder is None else os.path.relpath(path.resolve(), folder.resolve())
-    name = (table_name.rpartition(".")[2] if table_name else path.stem).lower()
-    if not NAME_PATTERN.fullmatch(name):
-        name = "table_1"
+    name = _make_account_name(table_name.rpartition(".")[2] if table_name else path.stem)
     extra = f"column_names = [{', '.join(map(_toml_string, column_names))}]\n" if column_names else ""
     if table_name:
         extra += f"table = {_toml_string(table_name)}\n"
@@ -135,6 +155,16 @@ def _format_draft(
     sections = [_format_omitted(guess) if guess.omitted else _format_column(guess) for guess in guesses]
     queries = f'[queries]\n# Questions with names; they are public, too.\neveryone = "SELECT COUNT(*) FROM {name}"\n'
     return "\n".join([header, *sections, queries])
+
+
+def _make_account_name(text: str) -> str:
+    """Returns the name of a file or table as one that SQL takes without quotes.
+
+    >>> _make_account_name("Patients 2024"), _make_account_name("7")
+    ('patients_2024', 'table_1')
+    """
+    name = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")
+    return name if NAME_PATTERN.fullmatch(name) else "table_1"
 
 
 def _format_column(guess: ColumnGuess) -> str:
@@ -176,5 +206,14 @@ def _toml_key(name: str) -> str:
 
 
 def _toml_string(text: str) -> str:
-    """Returns a TOML string: JSON's escapes are TOML's, if all but ASCII is escaped and nothing is a surrogate."""
-    return json.dumps(text.encode("utf-8", "replace").decode()).replace("\x7f", "\\u007f")
+    """Returns a TOML string: JSON's escapes are TOML's. What cannot be seen is escaped, too; nothing is a surrogate.
+
+    >>> _toml_string("Größe"), _toml_string("a\u202eb")
+    ('"Größe"', '"a\\\\u202eb"')
+    """
+    quoted = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
+    return "".join(sign if sign.isprintable() else _escape(sign) for sign in quoted)
+
+
+def _escape(sign: str) -> str:
+    return f"\\u{ord(sign):04x}" if ord(sign) < 0x10000 else f"\\U{ord(sign):08x}"

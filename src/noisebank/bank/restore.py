@@ -235,7 +235,7 @@ def _complete_config(staging: Path, options: RestoreOptions, old: Path | None) -
         known = read_chain_config(old / LEDGER)
         url = known.url if (known.chain_id, known.contract) == (where.chain_id, where.contract) else ""
     if not url:
-        raise BadRequest("rpc", "nothing", "the node's address is not in the backup: say --rpc, or set NOISEBANK_RPC")
+        raise BadRequest("rpc", None, "the node's address is not in the backup: say --rpc, or set NOISEBANK_RPC")
     if url != where.url:
         (staging / LEDGER).unlink()
         where = replace(where, url=url)
@@ -271,7 +271,7 @@ def _move_vault(staging: Path, manifest: Manifest, options: RestoreOptions) -> N
     if target is None:
         choices = f"say which empty one with --vault or {ADDRESS_VARIABLE}, or --vault {FILE_VAULT}"
         what = f"this vault was in a database: {choices}"
-        raise BadRequest("vault", "nothing", what)
+        raise BadRequest("vault", None, what)
     if target == FILE_VAULT:
         return
     create_vault(staging, options.vault, SystemEntropy().token().hex())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group("analyst")
 def analyst_group() -> None:
-    """Set how much each analyst may learn, and see what they have learned."""
+    """Limit what each analyst may learn, and see what they learned."""
 
 
 @analyst_group.command("limit")

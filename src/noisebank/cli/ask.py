@@ -41,7 +41,11 @@ if TYPE_CHECKING:
     help="Instead of one question: those of a file, one per line or SQL separated by semicolons; - for standard input.",
 )
 @click.option("--atomic", is_flag=True, help="With --file: charge all of up to 16 questions together, or none.")
-@click.option("--max-cost", metavar="P", help="The most precision that may be spent on it; with --file, on each.")
+@click.option(
+    "--max-cost",
+    metavar="P",
+    help="The most to spend on it: precision, or a share of the budget, e.g. 1%; with --file, on each.",
+)
 @click.option("--key", help="Idempotency key: asking again with it gives the same answer and charges once.")
 @click.option("--receipt", type=click.Path(path_type=Path), help="Write the receipt to this file.")
 @click.option("--analyst", default="owner", show_default=True, help="On whose behalf; see `noisebank analyst`.")
@@ -57,7 +61,7 @@ def ask_question(
     """Answer a question, with noise, and charge what is new in it.
 
     QUESTION is SQL or the name of one of the policy's queries. Say how good the answer shall be in
-    one way: --epsilon and --delta, --within, --relative, or --sigma. The questions of a --file have an
+    one way: --within, --relative, --sigma, --spend, or --epsilon and --delta. The questions of a --file have an
     outcome each: one that fails does not affect the others, and the command then ends with 1.
 
     Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
@@ -67,7 +71,7 @@ def ask_question(
     from noisebank.core.result import Result
 
     if (question is None) == (file is None):
-        raise BadRequest("question", question or "nothing", "ask one question, or those of a --file")
+        raise BadRequest("question", question or None, "ask one question, or those of a --file")
     if atomic and file is None:
         raise BadRequest("atomic", question, "goes with --file: one question is charged at once anyway")
     if as_csv and (as_json or question is None):

@@ -17,7 +17,7 @@ from noisebank.cli.options import handle_errors, json_option
 @json_option
 @handle_errors
 def back_up_bank(folder: Path, target: Path, with_keys: bool, as_json: bool) -> None:
-    """Copy the bank in FOLDER to the new folder TARGET, also while it is in use.
+    """Copy the bank in FOLDER to the new folder TARGET. It may be in use.
 
     The copy is one moment of the bank: replayed, held against its vault and signed before TARGET
     appears. It holds questions, answers and salts: guard it like the bank. Keys are left out unless

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 @json_option
 @handle_errors
 def run_demo(folder: Path, seed: int, serve: bool, port: str | None, browse: bool, as_json: bool) -> None:
-    """Make a survey and a bank, ask 150 questions, verify the books; with --serve, look at it in a browser.
+    """Make a survey and a bank, ask 150 questions, verify the books.
+
+    With --serve, look at the bank in a browser.
 
     Example:  noisebank demo --folder /tmp/demo
     Example:  noisebank demo --serve --open

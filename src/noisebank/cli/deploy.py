@@ -46,5 +46,5 @@ def load_payer(path: Path | None) -> Key:
 
     key = Key.load(path) if path else Key.from_environment(DEPLOYER_VARIABLE)
     if key is None:
-        raise BadRequest("key", "nothing", f"name a key's file with --key, or set {DEPLOYER_VARIABLE}")
+        raise BadRequest("key", None, f"name a key's file with --key, or set {DEPLOYER_VARIABLE}")
     return key

@@ -18,7 +18,7 @@ from noisebank.cli.options import (
 
 if TYPE_CHECKING:
     from noisebank.account.account import Account
-    from noisebank.account.quotes import QueryExplanation
+    from noisebank.account.price_curves import QueryExplanation
 
 
 @click.command("explain")
@@ -41,7 +41,7 @@ def explain_questions(
     question: tuple[str, ...], file: Path | None, policy: Path | None, folder: Path, account: str | None, as_json: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Turn epsilon into error, for this table, and a budget into answers.
+    """Turn epsilon into error, and a budget into answers.
 
     QUESTION is SQL or the name of a query, once or more; without any, all named queries are explained. The last
     part asks each once, with one accuracy (epsilon 0.1 unless said otherwise), of a whole budget in a bank in memory:
@@ -89,7 +89,7 @@ def explain_questions(
 
 def _explain_rows(account: Account, question: tuple[str, ...], file: Path | None) -> list[QueryExplanation]:
     """Explains the questions one by one, but for those of a file, which may be many."""
-    from noisebank.account.quotes import explain_queries
+    from noisebank.account.price_curves import explain_queries
 
     names = list(question) or ([] if file is not None else list(account.policy.queries))
     return explain_queries(account, names)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group("key")
 def key_group() -> None:
-    """Who may come in: keys for the HTTP API, sessions, people shut out."""
+    """Say who may come in: keys of the HTTP API, sessions."""
 
 
 @key_group.command("make")

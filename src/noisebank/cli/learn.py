@@ -7,4 +7,4 @@ import click
 
 @click.group("learn")
 def learn_group() -> None:
-    """Learn a model from devices that keep their data; what each gives away is on the ledger."""
+    """Learn a model from devices that keep their data. What each gives away is on the ledger."""

@@ -45,7 +45,9 @@ def make_member_keys(folder: Path, as_json: bool) -> None:
 @json_option
 @handle_errors
 def host_chain(folder: Path, listen: str, as_json: bool) -> None:
-    """Run a chain of one's own in FOLDER, with both contracts, behind an Ethereum node's door. Made if it is not there.
+    """Run a chain of one's own in FOLDER, with both contracts, behind the interface of an Ethereum node.
+
+    It is made if it is not there.
 
     Nobody pays for anything on it. Every block is sealed and on disk before its sender hears of it; starting again
     replays and checks all of them. Ends with Ctrl-C.

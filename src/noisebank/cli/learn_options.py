@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MEMBER_KEY_FILE, LOT_KEY_FILE = "member.key", "lot.key"
 rpc_option = click.option(
     "--rpc", metavar="URL", required=True, envvar="NOISEBANK_RPC",
-    help="A node of the chain, or the door of one's own; to read, also its folder.",
+    help="A node of the chain, or `noisebank learn host`; to read, also its folder.",
 )  # fmt: skip
 contract_option = click.option(
     "--contract", metavar="ADDRESS", help="The registry; not needed on a chain of one's own."
@@ -70,7 +70,7 @@ def find_task(registry: ModelRegistry, text: str | None) -> bytes:
     matches = [task for task in tasks if text is None or task.hex().startswith(text.lower().removeprefix("0x"))]
     if len(matches) != 1:
         known = ", ".join(task.hex()[:12] for task in tasks) or "none"
-        raise BadRequest("task", text or "nothing", f"name one task; this registry has {known}")
+        raise BadRequest("task", text or None, f"name one task; this registry has {known}")
     return matches[0]
 
 

@@ -56,7 +56,7 @@ task_argument = click.argument("task", required=False)
 @click.option("--momentum", default="0.9", show_default=True, help="Of gradient descent.")
 @click.option("--clip", default="5", show_default=True, help="Norm of a gradient; with sound, of each example's.")
 @click.option("--rounds", type=int, default=3, show_default=True, help="Global epochs.")
-@click.option("--byzantine", "-f", type=int, default=1, show_default=True, help="So many members may be malicious.")
+@click.option("--byzantine", "-f", type=int, default=1, show_default=True, help="How many members may be malicious.")
 @click.option("--seats", type=int, default=20, show_default=True, help="Expected seats of a committee.")
 @click.option("--patience", type=int, default=60, show_default=True, help="Seconds that a phase waits for the late.")
 @click.option("--stake", type=int, default=0, show_default=True, help="Wei that joining costs.")
@@ -136,7 +136,9 @@ def post_learning_task(
 @click.option("--budget", metavar="E", help="sound: epsilon of this member for all tasks together; set once.")
 @click.option("--budget-delta", metavar="D", default="1e-4", show_default=True,
               help="With --budget: delta of this member for all tasks together.")  # fmt: skip
-@click.option("--wait", type=float, default=3600.0, show_default=True, help="Give up if nothing moves for so long.")
+@click.option(
+    "--wait", type=float, default=3600.0, show_default=True, help="Give up if nothing happens for this many seconds."
+)
 @json_option
 @handle_errors
 def join_task(
@@ -167,7 +169,7 @@ def join_task(
             book.fix_example_count(id, len(examples))
             return DpSgdTrainer(terms, examples, books.setup.round_count)
         if edge is None:
-            raise BadRequest("edge", "nothing", "name an edge worker with --edge")
+            raise BadRequest("edge", None, "name an edge worker with --edge")
         return SplitTrainer(terms, examples, edge)
 
     def pay_for_task(terms: TaskTerms, books: TaskBooks) -> bytes:

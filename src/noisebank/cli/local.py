@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group("local")
 def local_group() -> None:
-    """Report without a trusted bank: each device adds its own noise, its budget is on the ledger."""
+    """Report without a trusted bank: each device adds its noise. Its budget is on the ledger."""
 
 
 @local_group.command("enrol")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 
 import click
@@ -53,3 +54,14 @@ for command in (
     anchor_journal, serve_bank, key_group, back_up_bank, restore_bank, local_group, relay_group, learn_group,
 ):  # fmt: skip
     main.add_command(command)
+
+
+def keep_example_lines(command: click.Command) -> None:
+    """Leaves each example of a command's help on a line of its own, to be pasted; click would fill paragraphs."""
+    command.help = inspect.cleandoc(command.help or "").replace("\n\nExample:", "\n\n\b\nExample:")
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            keep_example_lines(each)
+
+
+keep_example_lines(main)

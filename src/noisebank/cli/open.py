@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,9 +15,7 @@ from noisebank.cli.options import (
     open_recovered_bank,
     owner_key_option,
 )
-
-if TYPE_CHECKING:
-    pass
+from noisebank.cli.policy import read_checked_policy
 
 
 @click.command("open")
@@ -66,7 +64,6 @@ def open_account(
     from noisebank.cli import render
     from noisebank.core.errors import BadRequest
     from noisebank.core.wording import describe_promise, describe_share
-    from noisebank.policy.file import read_policy
     from noisebank.policy.limits import apply_limits, read_limits
     from noisebank.queries.cells import policy_cubes
 
@@ -74,7 +71,7 @@ def open_account(
         raise BadRequest("same", "yes", "goes with --next ACCOUNT")
     with open_recovered_bank(folder, owner_key) as bank:
         before = bank.account(following).state.version if following else 0
-        rules = read_policy(policy)
+        rules = read_checked_policy(policy)
         if limits is not None:
             rules = apply_limits(rules, read_limits(limits))
         with render.show_progress("looking at the table", quiet=as_json) as moved:
@@ -105,8 +102,17 @@ def open_account(
             *((f"cube over {columns}", f"{cells} cells") for columns, cells in cubes),
             *([("first looks", f"{spent_share}, bought now")] if state.spent and not following else []),
             ("budget", f"{promise}, for all answers together"),
-            *((f"clipped in {name}", f"{n} values lie beyond the bounds") for name, n in facts["clipped"].items()),
-            *((f"other in {name}", f"{n} values are none of the keys") for name, n in inspected.unkeyed.items() if n),
+            *((f"clipped in {name}", _describe_clipped(n, inspected.rows)) for name, n in facts["clipped"].items()),
+            *((f"other in {name}", f"{n} of {inspected.rows} values are none of the keys")
+              for name, n in inspected.unkeyed.items() if n),
             *([("count nowhere", f"{inspected.uncounted} rows, by complete columns")] if inspected.uncounted else []),
+            *([("if not meant", f"correct the policy, then say --next {account.name}")]
+              if any(inspected.unkeyed.values()) or any(inspected.outside.values()) else []),
             *((f"query {name}", sql) for name, sql in account.policy.queries.items())]  # fmt: skip
     render.show_facts(f"Opened {account.name}", rows)
+
+
+def _describe_clipped(outside: int, rows: int) -> str:
+    """Says how many values are clipped; if that is most of them, that the bounds may be mistaken."""
+    warning = ": are the bounds meant so?" if 2 * outside > rows else ""
+    return f"{outside} of {rows} values lie beyond the bounds{warning}"

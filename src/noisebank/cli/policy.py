@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
 
 import click
 
 from noisebank.cli.options import handle_errors, header_option, json_option
+
+if TYPE_CHECKING:
+    from noisebank.policy.model import Policy
 
 
 @click.group("policy")
@@ -27,9 +32,9 @@ def write_draft(
 ) -> None:
     """Write a commented policy for the table in FILE (CSV, Parquet or DuckDB).
 
-    A sample of the rows tells types and steps: numbers, truth values, categories. Identifiers, free text and
-    dates are left out, with the reason. Nothing else of the rows is written, since a policy becomes public;
-    what only a person can know (bounds, keys, unit, budget) says FILL IN.
+    A sample of the rows tells types and steps: numbers, dates, truth values, categories. Identifiers, free text
+    and what cannot be read are left out, with the reason. Nothing else of the rows is written, since a policy
+    becomes public; what only a person can know (bounds, keys, unit, budget) says FILL IN.
 
     It stops at a file whose first line looks like a row and not like a header.
 
@@ -47,7 +52,8 @@ def write_draft(
             with out.open("x", encoding="utf-8") as target:
                 target.write(draft.text)
         except OSError as error:
-            raise BadRequest("out", out, f"cannot be written ({error.strerror})") from None
+            more = "; a draft overwrites nothing: choose another name" if isinstance(error, FileExistsError) else ""
+            raise BadRequest("out", out, f"cannot be written ({error.strerror}){more}") from None
     if as_json:
         render.show_json({"policy": draft.text, "written": None if out is None else str(out)})
     elif out is None:
@@ -55,7 +61,7 @@ def write_draft(
     else:
         omitted = f", {len(draft.omitted)} left out for the reasons in it" if draft.omitted else ""
         render.print_line(f"{out}: {len(draft.declared)} columns{omitted}.")
-        render.print_line(f"Replace each FILL IN in it, then: noisebank policy check {out}")
+        render.print_line(f"Replace each FILL IN in it, then: noisebank policy check {quote(str(out))}")
 
 
 @policy_group.command("check")
@@ -73,13 +79,10 @@ def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
     from noisebank.cli import render
     from noisebank.core.wording import describe_promise
     from noisebank.engines.headers import check_header
-    from noisebank.policy.file import read_policy
     from noisebank.policy.model import Table
     from noisebank.privacy.calibration import budget_precision
-    from noisebank.queries.selects import check_named_queries
 
-    checked = read_policy(path)
-    check_named_queries(checked)
+    checked = read_checked_policy(path)
     file = checked.source.path if isinstance(checked.source, Table) else checked.source
     if header is None and file is not None and file.exists():
         check_header(checked.source)
@@ -103,3 +106,17 @@ def check_policy_file(path: Path, header: str | None, as_json: bool) -> None:
         ("digest", checked.digest.hex()),
     ]
     render.show_facts(f"{path} is a valid policy", rows)
+
+
+def read_checked_policy(path: Path) -> Policy:
+    """Returns the policy at `path`, its named queries parsed; mistakes in them have their lines, too."""
+    from noisebank.core.errors import BadPolicy
+    from noisebank.policy.file import locate_mistakes, read_policy
+    from noisebank.queries.selects import check_named_queries
+
+    policy = read_policy(path)
+    try:
+        check_named_queries(policy)
+    except BadPolicy as error:
+        raise locate_mistakes(error, path) from None
+    return policy

@@ -20,7 +20,7 @@ from noisebank.cli.options import (
 @click.command("quote")
 @click.argument("question")
 @accuracy_options
-@click.option("--curve", is_flag=True, help="Show price against error around this wish, as a table and a chart.")
+@click.option("--curve", is_flag=True, help="Show price against error around this accuracy, as a table and a chart.")
 @click.option(
     "--chart", type=click.Path(path_type=Path), help="With --curve: also draw it into this .png or .svg file."
 )
@@ -37,7 +37,7 @@ def quote_question(
 
     Example:  noisebank quote over_60 --within 0.01 --confidence 0.95 --curve
     """
-    from noisebank.account import quotes
+    from noisebank.account import price_curves as quotes
     from noisebank.cli import render
 
     with open_recovered_bank(folder) as bank:

@@ -32,7 +32,7 @@ record_option = click.option(
 
 @click.group("relay")
 def relay_group() -> None:
-    """A mean over members who trust nobody in particular: by relay (Chained-DP) or under masks."""
+    """Compute a mean over members who trust nobody. By relay (Chained-DP) or under masks."""
 
 
 @relay_group.command("host")
@@ -46,7 +46,7 @@ def relay_group() -> None:
 @click.option("--epsilon", metavar="E", help="Add at least the noise that this epsilon needs for a whole vector.")
 @click.option("--delta", metavar="D", default="1e-6", show_default=True, help="For all epsilons of this round.")
 @click.option("--floor", metavar="V", default="0", show_default=True, help="Least variance that every member adds.")
-@click.option("--colluders", type=int, default=0, show_default=True, help="masked: so many members may collude.")
+@click.option("--colluders", type=int, default=0, show_default=True, help="masked: how many members may collude.")
 @click.option("--slices", type=int, default=1, show_default=True, help="sar: how many slices.")
 @click.option("--groups", type=int, default=1, show_default=True, help="bas, sar: split into so many relays.")
 @click.option("--split", type=click.Choice(["sorted", "random"]), default="sorted", show_default=True,
@@ -75,7 +75,7 @@ def host_round(
     members: int, allowed: tuple[str, ...], wait: float, out: Path | None, report: Path | None, key: Path | None,
     listen: str, record: Path | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Gather members, agree on a plan, collect the sum; go on without who fails.
+    """Gather members, agree on a plan, collect the sum; go on without members that fail.
 
     Prints what each member is promised, against whom, before anything is sent.
 

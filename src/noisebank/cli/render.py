@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -20,13 +21,15 @@ from noisebank.core.units import Precision
 from noisebank.core.wording import budget_share, describe_promise, describe_savings, describe_share, format_percent
 
 if TYPE_CHECKING:
-    from noisebank.account.quotes import QueryExplanation
+    from noisebank.account.price_curves import QueryExplanation
     from noisebank.bank.budget_explanation import BudgetExplanation
     from noisebank.core.quote import Quote
     from noisebank.core.result import Result
     from noisebank.core.statement import Statement, StatementEntry
     from noisebank.verifier.report import Report
 
+MIN_VALUE_WIDTH = 20
+"""Of values in a narrow terminal."""
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -43,13 +46,18 @@ def print_line(text: str, style: str = "") -> None:
 
 
 def show_facts(title: str, rows: list[tuple[str, str]]) -> None:
-    """Prints a small two-column table; square brackets in it are text, not markup."""
-    table = Table(title=escape(title), title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    """Prints a small two-column table; square brackets in it are text, not markup.
+
+    Long values continue on lines of their own, but a digest or a path stays whole: people copy it.
+    """
+    if title:
+        print_line(title, style="italic")
+    indent = max((len(name) for name, _ in rows), default=0) + 2
+    width = max(MIN_VALUE_WIDTH, out.width - indent)
     for name, value in rows:
-        table.add_row(escape(name), escape(value))
-    out.print(table)
+        for number, line in enumerate(wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]):
+            label = "" if number else name
+            out.print(f"[dim]{escape(label.ljust(indent))}[/dim]{escape(line)}")
 
 
 @contextmanager
@@ -125,15 +133,15 @@ def show_explanations(rows: Sequence[QueryExplanation], delta: float) -> None:
     """Prints the error at each epsilon, one block per query."""
     print_line(f"How far off (95%) is a first answer that spends this epsilon, at delta {delta:g}?")
     for row in rows:
-        errors = "   ".join(f"{epsilon:g}: ± {_format_number(error)}" for epsilon, error in row.errors)
+        errors = "   ".join(f"{epsilon:g}:\u00a0±\u00a0{_format_number(error)}" for epsilon, error in row.errors)
         show_facts(
             row.name,
             [
                 ("SQL", row.sql),
-                ("moves", row.sensitivity),
+                ("sensitivity", row.sensitivity),
                 ("error", errors),
                 ("known", row.known),
-                ("where", row.where),
+                ("way", row.where),
             ],
         )
 
@@ -180,8 +188,9 @@ def show_statement(statement: Statement, last: int) -> None:
     show_facts(f"Statement of {statement.name}", rows)
     if not statement.entries or not last:
         return
-    newest = f"newest {min(last, len(statement.entries))} entries; cost and spent are shares of the budget"
-    table = Table(title=newest, title_justify="left")
+    count = min(last, len(statement.entries))
+    newest = "the newest entry" if count == 1 else f"newest {count} entries"
+    table = Table(title=f"{newest}; cost and spent are shares of the budget", title_justify="left")
     for name in ("time", "analyst", "question", "case", "cost", "spent"):
         table.add_column(name, justify="right" if name in ("cost", "spent") else "left", overflow="fold")
     for entry in statement.entries[-last:]:

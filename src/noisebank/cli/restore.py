@@ -38,7 +38,7 @@ def restore_bank(
     rpc: str | None,
     as_json: bool,
 ) -> None:
-    """Put the backup SOURCE back as the bank FOLDER, after every check.
+    """Put the backup SOURCE back as the bank FOLDER. Every check comes first.
 
     Each byte is compared with the signed manifest, the books are replayed and recounted, every
     answer is held against them, every record recomputed from its policy. A copy forgets what came

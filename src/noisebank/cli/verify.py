@@ -53,9 +53,9 @@ def verify_books(
     from noisebank.verifier.verification import verify_chain
 
     if (journal is None) == (rpc is None):
-        raise BadRequest("journal", journal or "nothing", "name a journal, or a chain with --rpc and --contract")
+        raise BadRequest("journal", journal or None, "name a journal, or a chain with --rpc and --contract")
     if rpc is not None and (contract is None or anchors is not None):
-        raise BadRequest("contract", contract or "nothing", "--rpc needs --contract, and no --anchors")
+        raise BadRequest("contract", contract or None, "--rpc needs --contract, and no --anchors")
     held = [_load_receipt(path) for path in receipts]
     records = [read_openings(path) for path in opened]
     with render.show_progress("verifying", quiet=as_json) as moved:

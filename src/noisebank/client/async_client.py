@@ -269,7 +269,8 @@ class AsyncAccount:
         standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
         `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
         `groups="all"` for all of them at once. `key` is the idempotency key; one is made if none is given. `max_cost`
-        is the most precision to spend. With `best`, a more precise answer is given if it is free.
+        is the most to spend: precision, or a share of the budget ("1%"). With `best`, a more precise answer is given if
+        it is free.
         """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups

@@ -71,7 +71,7 @@ def single_dataset(candidates: tuple[Facts, ...]) -> str:
     """Returns the name of the only data set; raises if there are none or several."""
     if len(candidates) != 1:
         names = ", ".join(sorted(dataset.name for dataset in candidates))
-        raise BadRequest("account", "nothing", f"say which: {names}" if names else "this bank has none yet")
+        raise BadRequest("account", None, f"say which: {names}" if names else "this bank has none yet")
     return str(candidates[0].name)
 
 

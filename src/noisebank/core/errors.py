@@ -20,6 +20,7 @@ NoisebankError
 │   ├── BudgetExhausted       costs more than is left
 │   ├── ViewExhausted         more than this analyst may learn
 │   ├── DrawsExhausted        more noise drawn than the proof allows an account
+│   ├── LooksExhausted        answers of looks decided as much of the public ledger as they may
 │   ├── PriceMoved            costs more than the quote that was accepted
 │   ├── TableChanged          the table is no longer the one that was opened
 │   ├── KeyReused             the same idempotency key with another request
@@ -91,12 +92,14 @@ class Mistake:
     """One thing wrong with a policy: where, what, and what would be right."""
 
     line: int
+    """From 1; 0 if it is in no line."""
     where: str
     what: str
     right: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.where}: {self.what}; {self.right}"
+        line = f"line {self.line}: " if self.line else ""
+        return f"{line}{self.where}: {self.what}; {self.right}"
 
 
 class BadPolicy(Misuse):
@@ -138,12 +141,12 @@ class UnsupportedQuery(Misuse):
 
 
 class BadRequest(Misuse):
-    """A parameter outside its range."""
+    """A parameter outside its range, or one that is missing (`got` is None)."""
 
     kind = "BadRequest"
 
     def __init__(self, parameter: str, got: object, allowed: str) -> None:
-        super().__init__(f"{parameter} = {got!s}: {allowed}")
+        super().__init__(f"{parameter} is missing: {allowed}" if got is None else f"{parameter} = {got!s}: {allowed}")
         self.parameter, self.got, self.allowed = parameter, got, allowed
 
 
@@ -230,6 +233,19 @@ class DrawsExhausted(Refused):
             "new is measured, known answers are still reused"
         )
         self.most, self.drawn = most, drawn
+
+
+class LooksExhausted(Refused):
+    """What looks have decided stands on the public ledger, and has reached the share of the budget that it may."""
+
+    kind = "LooksExhausted"
+
+    def __init__(self, most: Precision) -> None:
+        super().__init__(
+            f"a look would come first, and what looks decide may show at most {most} precision on the public ledger: "
+            "that is reached. Say epsilon, sigma or spend, or a floor for a count. Nothing was spent"
+        )
+        self.most = most
 
 
 class PriceMoved(Refused):

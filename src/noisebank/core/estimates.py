@@ -120,7 +120,7 @@ class Row:
     def estimate(self) -> Estimate:
         """The estimate of a row that has one item."""
         if len(self.estimates) != 1:
-            raise BadRequest("item", "nothing", f"say which: row[name] for one of {', '.join(self.items)}")
+            raise BadRequest("item", None, f"say which: row[name] for one of {', '.join(self.items)}")
         return self.estimates[0]
 
     @property

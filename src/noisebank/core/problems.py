@@ -41,6 +41,7 @@ BANK_PROBLEMS = _table(
     (errors.BudgetExhausted, Problem("budget-exhausted", 409, "The answer costs more than the account has left")),
     (errors.ViewExhausted, Problem("view-exhausted", 409, "More than this analyst may learn")),
     (errors.DrawsExhausted, Problem("draws-exhausted", 409, "The account may draw no more noise")),
+    (errors.LooksExhausted, Problem("looks-exhausted", 409, "Looks may decide no more of the public ledger")),
     (errors.PriceMoved, Problem("price-moved", 409, "The answer costs more than was agreed")),
     (errors.TableChanged, Problem("table-changed", 409, "The table is no longer the one that was opened")),
     (errors.KeyReused, Problem("key-reused", 422, "The same idempotency key with another request")),
@@ -82,6 +83,7 @@ ERROR_FIELDS = {
     "budget-exhausted": ("asked", "left"),
     "view-exhausted": ("limit", "used"),
     "draws-exhausted": ("most", "drawn"),
+    "looks-exhausted": ("most",),
     "price-moved": ("limit",),
     "ledger-refused": ("reason",),
 }

@@ -58,6 +58,23 @@ def duckdb_header(source: Source) -> tuple[str, ...]:
     return csv_header(path, policy_column_names(source))
 
 
+def duckdb_tables(path: Path) -> tuple[str, ...]:
+    """Returns the names of the tables in a DuckDB file, with their schema unless it is main; none if unreadable."""
+    import duckdb
+
+    _check_file(path)
+    try:
+        with open_connection() as connection:
+            connection.execute(f"ATTACH {quote_text(str(path))} AS {ATTACHED_NAME} (READ_ONLY)")
+            rows = connection.execute(
+                "SELECT schema_name, table_name FROM duckdb_tables() "
+                f"WHERE database_name = {quote_text(ATTACHED_NAME)} ORDER BY ALL"
+            ).fetchall()
+    except duckdb.Error:
+        return ()
+    return tuple(str(name) if schema == "main" else f"{schema}.{name}" for schema, name in rows)
+
+
 def policy_column_names(source: Source) -> tuple[str, ...]:
     """Returns the names that the policy gives to the columns of a CSV file without a header; else an empty tuple."""
     return source.column_names if isinstance(source, Table) else ()

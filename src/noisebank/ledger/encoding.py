@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from noisebank.core.errors import BudgetExhausted, LedgerRefused, NoisebankError, PriceMoved, ViewExhausted
-from noisebank.core.records import CellRun
 from noisebank.core.units import ZERO_PRECISION
 from noisebank.ledger.abi import Word, budget_ledger
 from noisebank.ledger.books import Books
@@ -39,20 +38,6 @@ def encode_publish_many(account: bytes, groups: Sequence[Sequence[Seal]]) -> byt
     return budget_ledger().encode_call("publish_many", account, _seal_rows(groups))
 
 
-def merge_runs(runs: Sequence[CellRun], max_runs: int = MAX_GROUP_PARTS) -> tuple[CellRun, ...]:
-    """Returns at most `max_runs` runs that cover `runs` with at least their weights.
-
-    Requires: sorted and disjoint runs. Guarantees: every cell is charged at least as much as before
-    (over-charging is sound, under-charging never happens). The gaps that cost least are closed first.
-    """
-    result = list(runs)
-    while len(result) > max_runs:
-        index = min(range(len(result) - 1), key=lambda i: _wasted_weight(result[i], result[i + 1]))
-        low, high = result[index], result[index + 1]
-        result[index : index + 2] = [CellRun(low.start, high.stop, max(low.weight, high.weight))]
-    return tuple(result)
-
-
 def explain_refusal(refusal: NoisebankError, group: Sequence[Claim], books: Books) -> NoisebankError:
     """Returns the error for a contract's refusal, with the amounts that it is about; any other error as it is."""
     if not isinstance(refusal, LedgerRefused):
@@ -71,13 +56,6 @@ def explain_refusal(refusal: NoisebankError, group: Sequence[Claim], books: Book
         view = books.get_view(limited.account, limited.analyst)
         return ViewExhausted(view.limit, view.used, state.budget)
     return refusal
-
-
-def _wasted_weight(low: CellRun, high: CellRun) -> int:
-    """Returns the weight, summed over cells, that merging two runs charges beyond their own."""
-    weight = max(low.weight, high.weight)
-    wasted = (high.start - low.stop) * weight
-    return wasted + (low.stop - low.start) * (weight - low.weight) + (high.stop - high.start) * (weight - high.weight)
 
 
 def _common_account(claims: Sequence[Claim]) -> bytes:

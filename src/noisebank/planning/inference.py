@@ -19,10 +19,9 @@ import numpy as np
 from noisebank.core.caches import BoundedCache
 from noisebank.core.records import CellRun
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.coarse import PiecewisePosterior
-from noisebank.planning.earned import LookBuyer, LookPlan
 from noisebank.planning.linear import MAX_RUNS, LinearQuery, query_size
-from noisebank.planning.looked import LookPosterior, MeasuredLook
+from noisebank.planning.look_buyer import LookBuyer, LookPlan
+from noisebank.planning.look_posterior import LookPosterior, MeasuredLook
 from noisebank.planning.losses import (
     MAX_PAIR_CELLS,
     BoundLosses,
@@ -33,6 +32,7 @@ from noisebank.planning.losses import (
     cell_charges,
     loss_of_runs,
 )
+from noisebank.planning.piecewise_posterior import PiecewisePosterior
 from noisebank.planning.posterior import CovariancePosterior, LinearEstimate, Posterior
 from noisebank.planning.strategies.axes import Axis
 
@@ -145,9 +145,7 @@ class CubePosterior:
         """Returns the precision that is known, and the least that must be measured."""
         if not target:
             raise ValueError("a request wants some precision")
-        recorded = max(
-            self._reached_precisions.get(query, ZERO_PRECISION), self._answered_precisions.get(query) or ZERO_PRECISION
-        )
+        recorded = self._recorded_precision(query)
         known = max(recorded, self.known_precision(query))
         if known >= target:
             return known, ZERO_PRECISION
@@ -185,12 +183,20 @@ class CubePosterior:
         """Adds the value that was measured for a plan."""
         if not plan.fresh_precision:
             raise ValueError("this plan asks for no measurement")
-        self.restore_measurement(QueryMeasurement(plan.query, value, plan.fresh_precision), plan.reached_precision)
+        self.restore_measurement(QueryMeasurement(plan.query, value, plan.fresh_precision), plan.target)
         self.note_spent([plan.query], plan.fresh_precision, plan.charges)
 
-    def restore_measurement(self, measurement: QueryMeasurement, reached_precision: Precision) -> None:
-        """Adds a recorded measurement, after which the query was known with `reached_precision`, when rebuilding."""
+    def restore_measurement(self, measurement: QueryMeasurement, target: Precision) -> None:
+        """Adds a measurement that was paid so that the query is known with `target`, now or when rebuilding.
+
+        The target is noted as reached where no more than the margin for rounding is missing: asking again is free, to
+        the unit, also after a restart, which forgets free answers.
+        """
         query = measurement.query
+        known = max(self._recorded_precision(query), self.known_precision(query))
+        reached_precision = known + measurement.precision
+        if reached_precision.exact >= target.exact * (1 - 2 * PRECISION_MARGIN):
+            reached_precision = max(reached_precision, target)
         self._paid_precisions[query] = self._paid_precisions.get(query, ZERO_PRECISION) + measurement.precision
         self._record_reached(query, reached_precision)
         self.measurements.append(measurement)
@@ -272,6 +278,11 @@ class CubePosterior:
     def _observe_measurement(self, measurement: QueryMeasurement) -> None:
         if not self.latest.observe(measurement.query, measurement.value, measurement.precision):
             self._left_out.add(measurement.query)
+
+    def _recorded_precision(self, query: LinearQuery) -> Precision:
+        """Returns the best precision that the query was ever answered with, as far as that is kept."""
+        answered = self._answered_precisions.get(query) or ZERO_PRECISION
+        return max(self._reached_precisions.get(query, ZERO_PRECISION), answered)
 
     def _record_reached(self, query: LinearQuery, reached_precision: Precision) -> None:
         """Notes a precision that was reached. It never shrinks: no rounding may charge for it again."""

@@ -53,11 +53,6 @@ class LinearQuery:
         """The largest absolute weight: the query's sensitivity if one person changes one cell by one."""
         return max(abs(run.weight) for run in self.runs)
 
-    @property
-    def has_one_sign(self) -> bool:
-        """Whether no two weights have different signs."""
-        return all(run.weight > 0 for run in self.runs)
-
     @cached_property
     def key(self) -> bytes:
         """Names the query in tables of everything that was ever asked."""
@@ -153,13 +148,13 @@ def query_from_weights(weights: Sequence[int] | NDArray[np.int64]) -> tuple[Line
 def merge_charges(charges: Sequence[CellRun], max_runs: int = MAX_RUNS) -> tuple[CellRun, ...]:
     """Returns at most `max_runs` charges that cover the given ones with at least their weights.
 
-    Requires: sorted and disjoint charges. Guarantees: no cell is charged less. The gaps that would waste most are kept;
-    for equal weights no other choice wastes less. Takes O(n log n), where `ledger.calls.merged` takes O(n^2).
+    Requires: sorted and disjoint charges. Guarantees: no cell is charged less (over-charging is sound, under-charging
+    never happens). The gaps that would waste most are kept; for equal weights no other choice wastes less.
     """
     if len(charges) <= max_runs:
         return tuple(charges)
     wastes = [(right.start - left.stop) * max(left.weight, right.weight) for left, right in pairwise(charges)]
-    gaps = sorted(sorted(range(len(wastes)), key=wastes.__getitem__)[-(max_runs - 1) :])
+    gaps = sorted(sorted(range(len(wastes)), key=wastes.__getitem__)[len(charges) - max_runs :])
     ends = [-1, *gaps, len(charges) - 1]
     groups = [charges[low + 1 : high + 1] for low, high in pairwise(ends)]
     return tuple(CellRun(group[0].start, group[-1].stop, max(charge.weight for charge in group)) for group in groups)

@@ -20,7 +20,7 @@ from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.linear import MAX_RUNS, LinearQuery, Vector, merge_charges
 from noisebank.planning.strategies.axes import Whole
-from noisebank.planning.strategies.completion import Look
+from noisebank.planning.strategies.looks import Look
 
 MAX_PAIR_CELLS = 1024
 """Cells up to which all pairs are kept: 8 MB for each table of pairs."""
@@ -129,8 +129,9 @@ class BoundLosses:
         return 4 * float(look.precision) * look.strategy.spread_parts(look.charges).astype(np.float64) / WHOLE_WEIGHT
 
     def charge_groups(
-        self, queries: Sequence[LinearQuery], fresh: Precision, alone: Fraction, spent: Vector, complete: bool
-    ) -> tuple[CellRun, ...]:
+        self, queries: Sequence[LinearQuery], fresh: Precision, alone: Fraction, spent: Vector, complete: bool,
+        max_runs: int = MAX_RUNS,
+    ) -> tuple[CellRun, ...]:  # fmt: skip
         """Returns the charge of one sign, twice the squared weights in the cells that are read, if it raises the
         largest cell by less than the price alone in all cells; that otherwise."""
         whole = (CellRun(0, self.cell_count, max(1, ceil(alone * WHOLE_WEIGHT))),)
@@ -138,7 +139,7 @@ class BoundLosses:
         if not one_sign or not complete:
             return whole
         runs = sorted(CellRun(start, stop, 2 * weight) for q in queries for start, stop, weight in q.cell_charges())
-        merged = merge_charges(runs)
+        merged = merge_charges(runs, max_runs)
         rises = [float(spent[start:stop].max()) + float(fresh) * w / WHOLE_WEIGHT for start, stop, w in merged]
         rise = max(*rises, float(spent.max())) - float(spent.max())
         return merged if rise <= float(fresh) * float(alone) else whole

@@ -133,9 +133,11 @@ def parse_accuracy(
         return PrecisionTarget(_share_of_budget(spend, budget))
     if precision is not None:
         return PrecisionTarget(Precision.floor(_parse_positive(precision, "precision")))
-    if epsilon is None or delta is None:
-        missing = "epsilon" if epsilon is None else "delta"
-        raise BadRequest(missing, "nothing", "say epsilon and delta, or within, relative, sigma or spend")
+    if epsilon is None:
+        what = "say how accurate the answer shall be: within, relative, sigma, spend, or epsilon and delta"
+        raise BadRequest("epsilon", None, what)
+    if delta is None:
+        raise BadRequest("delta", None, "it goes with epsilon, e.g. 1e-7; or say within, relative, sigma or spend")
     try:
         rule = Calibration("analytic" if calibration is None else calibration)
     except ValueError:

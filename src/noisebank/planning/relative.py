@@ -35,7 +35,7 @@ class RelativeTarget:
         Reached means |answer| R >= h (1 + R). The answer is at least floor - h, and (floor - h) R = h (1 + R) here.
         """
         if self.floor is None:
-            raise BadRequest("floor", "nothing", "must be above 0")
+            raise BadRequest("floor", None, "must be above 0")
         return self.floor * self.relative / (1 + 2 * self.relative)
 
     def target_precision(self, sensitivity: Fraction) -> Precision:

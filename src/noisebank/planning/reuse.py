@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from noisebank.core.records import BridgePoint, Case, CellRun, Record
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
-from noisebank.planning.earned import LookPlan
+from noisebank.planning.look_buyer import LookPlan
 from noisebank.privacy.noise import NormalLaw
 
 

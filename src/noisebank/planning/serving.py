@@ -20,10 +20,11 @@ import numpy as np
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.inference import CubeStatistic
-from noisebank.planning.linear import LinearQuery, Vector, merge_charges, query_from_weights
+from noisebank.planning.linear import MAX_RUNS, LinearQuery, Vector, merge_charges, query_from_weights
 from noisebank.planning.losses import BoundLosses, CellLosses, Losses, PairLosses, charge_rise, plain_share
+from noisebank.planning.reuse import Plan
 from noisebank.planning.strategies.axes import Axis
-from noisebank.planning.strategies.completion import Look, look_from_json
+from noisebank.planning.strategies.looks import Look, look_from_json
 from noisebank.policy.model import Neighbours, Policy
 from noisebank.queries.cells import Cube, NotCellAligned, has_cell_totals, policy_cubes
 from noisebank.queries.groups import column_groups
@@ -36,6 +37,23 @@ StatisticKey = tuple[Function, str]
 COUNT_KEY: StatisticKey = (Function.COUNT, "")
 NO_ROWS: Mapping[str, Any] = {"seen": [], "precision": 0, "directions": [], "factors": [], "draws": 2**20}
 """Of a look of an edition before this one: nothing is inferred from it, and it counts as every draw."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeLimits:
+    """How one part of an atomic group may be charged."""
+
+    max_runs: int = MAX_RUNS
+    """Of cells: all parts of a group share those of one transaction."""
+    measured_cubes: frozenset[int] = frozenset()
+    """Cubes in which earlier parts of the group measure. What that tells is not among the losses yet."""
+    same_query: Plan | None = None
+    """The best plan of an earlier part that measures the same query there, to another precision."""
+    may_look: bool = True
+    """Whether a look may be bought first."""
+
+
+ALONE = ChargeLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,20 +213,21 @@ def cube_statistic(policy: Policy, cube: Cube, statistic_key: StatisticKey) -> C
 
 
 def query_charges(
-    cube_query: CubeQuery, fresh: Precision, losses: Losses, spent: Vector, charged: Precision | None
-) -> tuple[CellRun, ...]:
-    """Returns what a fresh measurement of all groups charges, in at most 16 runs, for the account's neighbours.
+    cube_query: CubeQuery, fresh: Precision, losses: Losses, spent: Vector, charged: Precision | None,
+    max_runs: int = MAX_RUNS,
+) -> tuple[CellRun, ...]:  # fmt: skip
+    """Returns what a fresh measurement of all groups charges, in so many runs, for the account's neighbours.
 
     `spent` are the losses of all earlier measurements of the cube, `charged` what the ledger took for them; None if
     some are unknown: then the measurement costs what it would cost alone.
     """
     queries = cube_query.group_queries
     if isinstance(losses, CellLosses):
-        return merge_charges(cube_query.cell_charges())
+        return merge_charges(cube_query.cell_charges(), max_runs)
     assert isinstance(losses, PairLosses | BoundLosses)
     alone = plain_share(queries, losses.values)
     if isinstance(losses, BoundLosses):
-        return losses.charge_groups(queries, fresh, alone, spent, charged is not None)
+        return losses.charge_groups(queries, fresh, alone, spent, charged is not None, max_runs)
     if charged is None:
         return (CellRun(0, losses.cell_count, max(1, ceil(alone * WHOLE_WEIGHT))),)
     total = spent.copy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
@@ -15,7 +16,7 @@ from noisebank.core.errors import BadPolicy, BadRequest, Mistake
 from noisebank.core.units import parse_exact
 from noisebank.policy.columns import ColumnReader, format_value, refuse_unknown_keys
 from noisebank.policy.expectations import Expectation, Workload, parse_expectation
-from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, Neighbours, Policy, Source, Table
+from noisebank.policy.model import MAX_CELLS, MAX_ROWS, Column, Kind, Neighbours, Policy, Source, Table
 from noisebank.policy.schema import TOP_KEYS
 from noisebank.policy.source import SourceReader
 from noisebank.privacy.calibration import check_delta, check_epsilon
@@ -27,12 +28,15 @@ FILLINGS = {
     "bounds": "write [lowest, highest], e.g. [0, 120]",
     "keys": 'write a list of texts, e.g. ["north", "south"]',
     "step": "write the resolution that matters, e.g. 0.01",
-    "type": 'write "integer", "number", "boolean" or "text"',
+    "zone": 'write "UTC", or the zone whose clock the column shows, e.g. "Europe/Zurich"',
+    "type": 'write "integer", "number", "boolean", "text", "date" or "timestamp"',
     "unit": 'write "row", or the column that tells people apart',
     "row_cap": "write the most rows that the table may ever have",
     "epsilon": "write what all answers together may reveal, e.g. 1",
     "delta": "write a chance far below one over the number of people, e.g. 1e-6",
 }
+TOML_ADVICE = 'write numbers like 10000 or 0.5, texts in "straight quotes", lists like [0, 120], true or false'
+DATE_FILLING = 'write the first and the last date that are plausible, e.g. ["2020-01-01", "2030-12-31"]'
 FORMER_KEYS = {
     "first_look": 'leave it out, or write expect = ["marginals", "ranges"] if that is what will be asked',
     "first_look_at": 'write expect = ["marginals", "ranges"] instead: a look is then bought with the first question',
@@ -61,11 +65,11 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
             raise BadPolicy((Mistake(0, "TOML", what, "write shorter numbers and flat lists"),), origin) from None
         match = re.search(r"at line (\d+)", str(error))
         line = int(match.group(1)) if match else text.count("\n") + 1
-        raise BadPolicy((Mistake(line, "TOML", str(error), "write valid TOML"),), origin) from None
+        raise BadPolicy((_describe_toml_mistake(text, line, str(error)),), origin) from None
     lines = _find_lines(text)
     reader = _PolicyReader(tree, lines)
     policy = reader.build_policy(folder)
-    unfilled = _find_unfilled(text, lines)
+    unfilled = _find_unfilled(text, lines, tree)
     marked = {mistake.line for mistake in unfilled}
     mistakes = [*unfilled, *(mistake for mistake in reader.mistakes if mistake.line not in marked)]
     if mistakes or policy is None:
@@ -73,21 +77,45 @@ def parse_policy(text: str, folder: Path, origin: str = "policy") -> Policy:
     return policy
 
 
-def _find_unfilled(text: str, lines: dict[str, int]) -> list[Mistake]:
+def locate_mistakes(error: BadPolicy, path: Path) -> BadPolicy:
+    """Returns the same mistakes with the lines of the file, for those that were found in a policy already read."""
+    lines = _find_lines(path.read_text(encoding="utf-8"))
+    return BadPolicy(
+        tuple(replace(mistake, line=mistake.line or lines.get(mistake.where, 0)) for mistake in error.mistakes),
+        str(path),
+    )
+
+
+def _describe_toml_mistake(text: str, number: int, reason: str) -> Mistake:
+    """Quotes the line if it is a setting, since who fills in a policy need not know TOML; never a row of a table."""
+    lines = text.splitlines()
+    line = lines[number - 1].partition(" #")[0].strip()[:60] if 0 < number <= len(lines) else ""
+    quoted = f"{line}: " if re.match(r"[\w.\"-]+ *=|\[", line) else ""
+    return Mistake(number, "TOML", f"{quoted}{reason[:1].lower()}{reason[1:]}", TOML_ADVICE)
+
+
+def _find_unfilled(text: str, lines: dict[str, int], tree: dict[str, Any]) -> list[Mistake]:
     """Returns every line that a draft marked and that nobody has filled in."""
     keys = {number: key for key, number in lines.items()}
     return [
-        Mistake(
-            number,
-            keys.get(number, "draft"),
-            "says FILL IN",
-            FILLINGS.get(
-                keys.get(number, "").rpartition(".")[2], "write what is publicly known, and take the mark away"
-            ),
-        )
+        Mistake(number, keys.get(number, "draft"), "says FILL IN", _describe_filling(keys.get(number, ""), tree))
         for number, line in enumerate(text.splitlines(), start=1)
         if UNFILLED_MARK.search(line)
     ]
+
+
+def _describe_filling(key: str, tree: dict[str, Any]) -> str:
+    """Returns what to write for a setting such as columns.age.bounds."""
+    table, _, setting = key.rpartition(".")
+    columns = tree.get("columns")
+    column = columns.get(table.removeprefix("columns."), {}) if isinstance(columns, dict) else {}
+    if (
+        setting == "bounds"
+        and isinstance(column, dict)
+        and column.get("type") in (Kind.DATE.value, Kind.TIMESTAMP.value)
+    ):
+        return DATE_FILLING
+    return FILLINGS.get(setting, "write what is publicly known, and take the mark away")
 
 
 class _PolicyReader:

@@ -239,11 +239,6 @@ class Policy:
         return self.row_cap if self.has_fixed_rows and not self.complete_columns else None
 
     @property
-    def expected_workloads(self) -> frozenset[Workload]:
-        """The kinds of questions among what is expected."""
-        return frozenset(item for item in self.expect if isinstance(item, Workload))
-
-    @property
     def expected_sql(self) -> tuple[str, ...]:
         """The example questions among what is expected, as SQL."""
         return tuple(self.resolve_sql(item) for item in self.expect if not isinstance(item, Workload))

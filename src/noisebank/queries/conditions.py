@@ -19,8 +19,8 @@ from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
 from noisebank.queries.comparisons import compare_expressions, find_key
-from noisebank.queries.expressions import ExpressionParser
 from noisebank.queries.predicates import FALSE, TRUE, Predicate, PredicateBuilder
+from noisebank.queries.row_expressions import ExpressionParser
 from noisebank.queries.row_values import RowAlgebra, RowExpression, ValueType
 from noisebank.queries.values import ValueSet, column_domain, join_ranges, make_value_set
 

@@ -25,7 +25,7 @@ from noisebank.queries.number_functions import describe_node
 from noisebank.queries.row_values import RowExpression, ValueType
 
 if TYPE_CHECKING:
-    from noisebank.queries.expressions import ExpressionParser
+    from noisebank.queries.row_expressions import ExpressionParser
 
 NAMED_PARTS: dict[type[exp.Expr], str] = {
     exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.WeekOfYear: "week",
@@ -135,7 +135,7 @@ def _read_moment(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
 
 
 def refuse_moving(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
-    """CURRENT_DATE and NOW() are written out before a question is read: see `queries.present`."""
+    """CURRENT_DATE and NOW() are written out before a question is read: see `queries.current_time`."""
     raise BadQuery(f"{describe_node(node)} changes while it is read: write a date, such as DATE '2026-11-18'")
 
 

@@ -34,7 +34,7 @@ from noisebank.queries.row_values import (
 )
 
 if TYPE_CHECKING:
-    from noisebank.queries.expressions import ExpressionParser
+    from noisebank.queries.row_expressions import ExpressionParser
 
 DATE, TIMESTAMP, INTERVAL, NUMBER = ValueType.DATE, ValueType.TIMESTAMP, ValueType.INTERVAL, ValueType.NUMBER
 DATE_TYPES = (DATE, TIMESTAMP)

@@ -2,7 +2,7 @@
 
 Each plain question has SQL of its own, so every part is a query with its own digest, price and record; the derived
 aggregate has none. What a SELECT computes from its aggregates: `queries.selects`. How their numbers come from the
-answers: `account.derived`.
+answers: `account.derived.aggregates`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from noisebank.queries.row_functions import bucket_number, map_values, round_dow
 from noisebank.queries.row_values import Arm, RowExpression, StepFunction, Value, ValueType
 
 if TYPE_CHECKING:
-    from noisebank.queries.expressions import ExpressionParser
+    from noisebank.queries.row_expressions import ExpressionParser
 
 NUMBER, TEXT, TRUTH = ValueType.NUMBER, ValueType.TEXT, ValueType.TRUTH
 WHOLE_TYPES = ("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "UINT", "UBIGINT")

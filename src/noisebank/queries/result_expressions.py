@@ -1,7 +1,7 @@
 """Arithmetic on released numbers: what a SELECT computes from its aggregates, and its conditions of HAVING.
 
 An expression is a small tree over the SELECT's aggregates, by index. It is public: it follows from the text alone.
-How its value and interval come from released numbers: `account.expressions`.
+How its value and interval come from released numbers: `account.derived.expressions`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator or function of SQL, applied to expressions: those of `account.interval_arithmetic`."""
+    """An operator or function of SQL, applied to expressions: those of `account.derived.interval_arithmetic`."""
 
     function: str
     arguments: tuple[Expression, ...]

@@ -1,4 +1,4 @@
-"""Functions of one number with finitely many values: FLOOR, CEIL, ROUND, MOD, width_bucket. Used by `expressions`."""
+"""Functions of one number with finitely many values, for `row_expressions`: FLOOR, CEIL, ROUND, MOD, width_bucket."""
 
 from __future__ import annotations
 

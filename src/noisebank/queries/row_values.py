@@ -1,4 +1,4 @@
-"""What a row expression is: disjoint arms, each with the rows that it holds for and a value. Used by `expressions`.
+"""What a row expression is: disjoint arms, each with the rows that it holds for and a value. Used by `row_expressions`.
 
 Every expression is brought into this form as it is read, so it does not matter how it was spelled: CASE, FILTER, ABS
 and GREATEST leave nothing but predicates, polynomials and functions of one column with few values.

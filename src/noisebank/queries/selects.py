@@ -17,10 +17,10 @@ from noisebank.policy.model import Policy
 from noisebank.queries.bins import suggest_bins
 from noisebank.queries.clauses import parse_grouping, split_clauses
 from noisebank.queries.conditions import ConditionParser
+from noisebank.queries.current_time import policy_now, write_moment
 from noisebank.queries.derived import Aggregate, AggregateRewriter, Derivation, strip_parens
 from noisebank.queries.group_keys import parse_group_key
 from noisebank.queries.inlining import inline_subqueries
-from noisebank.queries.present import policy_now, write_moment
 from noisebank.queries.result_expressions import (
     Condition,
     Expression,
@@ -105,6 +105,9 @@ def parse_select_aggregates(sql: str, policy: Policy) -> tuple[Aggregate, ...]:
 def parse_select_list(sql: str, policy: Policy) -> SelectList:
     """Returns what a SELECT asks for. Raises before anything is planned or charged."""
     text = sql.strip()
+    if text.isidentifier():
+        names = f"its queries are {', '.join(sorted(policy.queries))}" if policy.queries else "it names none"
+        raise BadQuery(f"the policy names no query {text}: {names}. Or ask in SQL: SELECT COUNT(*) FROM {policy.name}")
     try:
         statement = parse_statement(text)
     except UnsupportedQuery as error:

@@ -27,7 +27,7 @@ from noisebank.queries.row_values import Arm, RowExpression, TextColumn, Value, 
 from noisebank.queries.values import make_value_set
 
 if TYPE_CHECKING:
-    from noisebank.queries.expressions import ExpressionParser
+    from noisebank.queries.row_expressions import ExpressionParser
 
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
           "December")  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from noisebank.account.account import Account
+from noisebank.account.parsing import parse_max_cost
 from noisebank.account.statement import make_history_entry
 from noisebank.bank.bank import Bank
 from noisebank.core.asks import OWNER, Ask
@@ -115,7 +116,7 @@ class Operations:
     def quote(self, name: str, caller: Caller, body: WishIn) -> dict[str, Any]:
         """Return what an answer would cost now."""
         account = self.find_account(name)
-        quoted = account.quote(body.sql, **body.accuracy_options())
+        quoted = account.quote(body.sql, **body.accuracy_options(), analyst=analyst_name(caller.person))
         return replace(quoted, view_left=self._view_left(account, caller)).to_json()
 
     def quote_many(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> list[dict[str, Any] | Exception]:
@@ -131,7 +132,8 @@ class Operations:
     def quote_together(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> dict[str, Any]:
         """Return what all answers together would cost now."""
         account = self.find_account(name)
-        asks = [Ask(question.sql, question.accuracy_options()) for question in questions]
+        analyst = analyst_name(caller.person)
+        asks = [Ask(question.sql, question.accuracy_options(), analyst=analyst) for question in questions]
         return replace(account.quote_together(asks), view_left=self._view_left(account, caller)).to_json()
 
     def _view_left(self, account: Account, caller: Caller) -> Precision | None:
@@ -280,7 +282,9 @@ class Operations:
             spend, body.agreed.signature, person.wallet, ledger.chain_id, ledger.contract, clock.now, clock.skew
         )
         signed = Precision(spend.max_cost).exact
-        return signed if body.max_cost is None else min(signed, parse_exact(body.max_cost, "max_cost"))
+        if body.max_cost is None:
+            return signed
+        return min(signed, parse_max_cost(body.max_cost, account.state.budget).exact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,9 @@ class AskIn(WishIn):
     mode: Literal["exact", "best"] = Field(
         "exact", description="exact: the noise that is asked for. best: if something better is free, that"
     )
-    max_cost: Number | None = Field(None, description="The most precision to spend; refused if it would cost more")
+    max_cost: Number | None = Field(
+        None, description="The most to spend: precision, or a share of the budget; more is refused"
+    )
     agreed: Agreed | None = None
 
     model_config = ConfigDict(

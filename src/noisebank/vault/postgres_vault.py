@@ -11,10 +11,9 @@ from typing import Any
 
 from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.errors import BadBank, KeyReused, Tampered
-from noisebank.core.records import BridgePoint
 from noisebank.core.units import GridValue, Precision
 from noisebank.vault.postgres_sessions import SessionPool
-from noisebank.vault.vault import TABLES, ReleasedAnswers, Request, SealedAnswer, to_points
+from noisebank.vault.vault import TABLES, ReleasedAnswers, Request, SealedAnswer
 
 FORMAT = "noisebank vault 1"
 CREATION_LOCK = 0x6E6F697365
@@ -208,10 +207,6 @@ class PostgresVault:
             if known.setdefault(units, values) != values:
                 raise Tampered("two different answers of the same precision are sealed for one query")
         return tuple((Precision(units), known[units]) for units in sorted(known))
-
-    def list_points(self, account: bytes, query: bytes, group: int = 0) -> tuple[BridgePoint, ...]:
-        """Returns the same as points of the bridge of the query, or of one of its groups."""
-        return to_points(self.list_released(account, query), group)
 
     def close(self) -> None:
         """Closes the connections. Nothing is lost."""

@@ -16,9 +16,8 @@ from noisebank.core.digests import keccak, to_canonical_json
 from noisebank.core.durability import GroupCommit, PendingItem, end_process, open_database, translate_errors
 from noisebank.core.errors import KeyReused, Tampered
 from noisebank.core.locks import NamedLocks
-from noisebank.core.records import BridgePoint
 from noisebank.core.units import GridValue, Precision
-from noisebank.vault.vault import TABLES, ReleasedAnswers, Request, SealedAnswer, to_points
+from noisebank.vault.vault import TABLES, ReleasedAnswers, Request, SealedAnswer
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS openings (data BLOB PRIMARY KEY, body TEXT NOT NULL) STRICT;
@@ -166,10 +165,6 @@ class SqliteVault:
         with self._values_lock:
             known = self._values.get((account, query), {})
             return tuple((Precision(units), known[units]) for units in sorted(known))
-
-    def list_points(self, account: bytes, query: bytes, group: int = 0) -> tuple[BridgePoint, ...]:
-        """Returns the same as points of the bridge of the query, or of one of its groups."""
-        return to_points(self.list_released(account, query), group)
 
     def close(self) -> None:
         """Closes the file. Nothing is lost."""

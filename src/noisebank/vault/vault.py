@@ -185,10 +185,6 @@ class Vault(Protocol):
         """Returns all released answers to a query, by rising precision."""
         ...
 
-    def list_points(self, account: bytes, query: bytes, group: int = 0) -> tuple[BridgePoint, ...]:
-        """Returns the same as points of the bridge of the query, or of one of its groups."""
-        ...
-
     def close(self) -> None:
         """Releases files and connections. Nothing is lost."""
         ...

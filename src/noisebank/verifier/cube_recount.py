@@ -43,12 +43,13 @@ class CubeRecount:
             return self._check_pairs(reservation, query, served, losses)
         if isinstance(query, LookQuery):
             return self._check_look(reservation, query, losses)
-        options = {merge_charges(served.cell_charges())}
+        count = len(reservation.runs)  # fewer than 16 where other parts of an atomic group have had the rest
+        options = {merge_charges(served.cell_charges(), count)}
         if isinstance(losses, BoundLosses):
             whole = CellRun(0, losses.cell_count, _whole_weight(plain_share(served.group_queries, losses.values)))
             doubled = [CellRun(start, stop, 2 * weight) for start, stop, weight in served.cell_charges()]
             may_double = min(losses.values) >= 0 and all(run.weight > 0 for q in served.group_queries for run in q.runs)
-            options = {(whole,), *([merge_charges(doubled)] if may_double else [])}
+            options = {(whole,), *([merge_charges(doubled, count)] if may_double else [])}
         return reservation.runs in options
 
     def _check_look(self, reservation: Reservation, query: LookQuery, losses: Losses) -> bool:

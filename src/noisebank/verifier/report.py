@@ -29,7 +29,7 @@ UNSEEN_TAIL = (
     "whole history anew: compare with a pinned head (--head), a receipt (--receipt) or anchors (--anchors)"
 )
 NODE_TRUSTED = "whether the node tells the truth about its chain: ask a second one, or one of your own"
-UNCOUNTED = "how many draws that one person can touch the measurements of groups or of whole cubes are in"
+UNCOUNTED = "how many draws of noise one person can touch, in the groups and cubes of"
 SUMS_ONLY = "sums only"
 
 

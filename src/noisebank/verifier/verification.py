@@ -218,7 +218,7 @@ def _make_report(
         cannot_see = (*cannot_see, "which questions were charged: without opened records only the sums are checked")
     if compared.uncounted_accounts:
         names = ", ".join(sorted(account.hex()[:12] for account in compared.uncounted_accounts))
-        cannot_see = (*cannot_see, f"{UNCOUNTED} {names}: opened records tell")
+        cannot_see = (*cannot_see, f"{UNCOUNTED} {names}: only opened records tell")
     return Report(
         passed=problem is None,
         problem=str(problem) if problem else "",

@@ -22,7 +22,7 @@ ACCURACY = {"epsilon": "4", "delta": "1e-9"}
 @pytest.fixture
 def november(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the day of the examples, by every clock."""
-    monkeypatch.setattr("noisebank.queries.present.clock_now", lambda zone: NOW.replace(tzinfo=None))
+    monkeypatch.setattr("noisebank.queries.current_time.clock_now", lambda zone: NOW.replace(tzinfo=None))
     for name, types in TYPES.items():
         monkeypatch.setitem(banks.TYPES, name, types)
 

@@ -61,7 +61,7 @@ def parse(account: Account, question: ExampleQuestion) -> Any:
     """What an ask does first; the present is written out before."""
     sql = question.sql.replace("NOW()", "TIMESTAMP '2026-11-18 12:00:00'")
     sql = sql.replace("CURRENT_DATE", "DATE '2026-11-18'")
-    return account._parse_select(sql, {"epsilon": "1", "delta": "1e-6"})
+    return account._parser.parse_select(sql, {"epsilon": "1", "delta": "1e-6"})
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -40,6 +40,17 @@ def test_a_key_is_one_request_also_within_a_batch(account: Account) -> None:
     assert again.exact == first.exact and account.state.spent == first.cost
 
 
+def test_a_limit_may_be_a_share_of_the_budget(account: Account) -> None:
+    price = account.quote(SMOKERS, **TENTH).cost
+    share = 100 * price.exact / account.state.budget.exact
+    with pytest.raises(PriceMoved):
+        account.ask(SMOKERS, max_cost=f"{float(share) * 0.99:.12f}%", **TENTH)
+    assert account.ask(SMOKERS, max_cost=f"{float(share) * 1.01:.12f}%", **TENTH).cost == price
+    for wrong in ("-1%", "many%", "%"):
+        with pytest.raises(BadRequest):
+            account.ask(OLDER, max_cost=wrong, **TENTH)
+
+
 def test_an_atomic_batch_has_one_price(account: Account) -> None:
     price = account.quote(SMOKERS, **TENTH).cost
     outcomes = account.ask_many(

@@ -374,13 +374,58 @@ def test_an_analyst_whose_view_is_too_small_for_the_cube_is_asked_plainly(tmp_pa
 def test_views_see_the_cubes_largest_cell(tmp_path: Path):
     account = account_of(tmp_path)
     account.vault.save_analyst(account.id, account.analyst("ann"), "ann")
-    account.ledger.set_limit(account.id, account.analyst("ann"), account.state.budget.units)
+    account.ledger.set_limit(account.id, account.analyst("ann"), account.state.budget.units - 1)
     account.ask(ages(0, 9), within=30)
     spent = account.state.spent
     coarse = account.ask(ages(0, 9), within=60, analyst="ann")  # by the cube her view would be charged all of it
     assert coarse.case is Case.FIRST and account.view("ann").used == coarse.cost < spent
     fine = account.ask(ages(0, 9), within=30, analyst="ann")
     assert account.view("ann").used == coarse.cost + fine.cost == spent
+
+
+def test_an_analyst_without_a_limit_of_her_own_takes_the_cube(tmp_path: Path):
+    account = account_of(tmp_path)
+    account.ledger.set_limit(account.id, account.analyst("ann"), account.state.budget.units)
+    spent = account.ask(ages(0, 9), within=30).cost
+    coarse = account.ask(ages(0, 9), within=60, analyst="ann")  # her view cannot rise above what the account spends
+    assert coarse.case is Case.INFER and coarse.cost == ZERO_PRECISION and account.view("ann").used == spent
+
+
+def test_a_limited_analyst_pays_no_look_and_the_quote_says_why(tmp_path: Path):
+    path = write(tmp_path)
+    path.write_text('expect = ["ranges"]\n' + path.read_text())
+    account = open_account(memory_rooms(), read_policy(path))[0]
+    account.ledger.set_limit(account.id, account.analyst("ann"), account.state.budget.units // 10)
+    plain = account.quote(ages(0, 9), within=30, analyst="ann")
+    assert not plain.first_look and account.quote(ages(0, 9), within=30).first_look
+    answer = account.ask(ages(0, 9), within=30, analyst="ann")
+    assert account.state.spent == account.view("ann").used == answer.cost == plain.cost
+    account.ask(ages(5, 30), within=30)  # the owner's: a look
+    why = account.quote(ages(1, 2), within=100, analyst="ann").why
+    assert why.startswith("plain reuse: it costs ") and why.endswith(" to what this analyst has learned")
+    assert account.quote(ages(1, 2), within=100).why.startswith("the cube over age: free there")
+
+
+def test_what_is_free_plainly_buys_no_look(tmp_path: Path):
+    path = write(tmp_path)
+    path.write_text('expect = ["ranges"]\n' + path.read_text())
+    account = open_account(memory_rooms(), read_policy(path))[0]
+    account.ledger.set_limit(account.id, account.analyst("ann"), account.state.budget.units // 10)
+    account.ask(ages(0, 30), within=10)  # a look; what the cube knows is too much for her view
+    first = account.ask(ages(40, 50), within=100, analyst="ann")
+    spent = account.state.spent
+    assert account.ledger.list_reservations(account.id)[-1].cube == 0 and first.cost
+    again = account.ask(ages(40, 50), within=100, analyst="ann")
+    assert again.case is Case.REPEAT and again.value == first.value and account.state.spent == spent
+
+
+def test_a_look_that_is_not_bought_leaves_the_cheaper_way(tmp_path: Path):
+    path = write(tmp_path)
+    path.write_text('expect = ["ranges"]\n' + path.read_text())
+    account = open_account(memory_rooms(), read_policy(path))[0]
+    quoted = account.quote(ages(0, 9), within=30)
+    answer = account.ask(ages(0, 9), within=30, max_cost=quoted.target.exact)  # no look with a highest price
+    assert answer.cost == quoted.target and account.state.measurements == 1
 
 
 def test_opened_records_are_recomputed_and_wrong_cells_are_caught(tmp_path: Path):
@@ -466,14 +511,19 @@ def test_a_restart_shows_the_same_interval(tmp_path: Path):
     assert after.receipt.to_canonical_json() == before.receipt.to_canonical_json()
 
 
-def test_a_group_that_reads_too_many_runs_is_asked_plainly_in_part(tmp_path: Path):
-    """The contract takes 16 runs of cells a transaction: not all parts fit, and those that do go through the cube."""
+def test_a_group_that_reads_too_many_runs_gets_runs_that_cover_them(tmp_path: Path):
+    """The contract takes 16 runs of cells per transaction: what does not fit is charged by fewer, wider runs."""
     account = account_of(tmp_path)
     odd = " OR ".join(f"age = {number}" for number in range(1, 24, 2))
     quote = account.quote(f"SELECT AVG(income) FROM people WHERE {odd}", epsilon=1, delta="1e-6")
     answer = account.ask(f"SELECT AVG(income) FROM people WHERE {odd}", epsilon=1, delta="1e-6")
-    assert [part.inferred is None for part in answer.parts] == [True, False]
-    assert answer.cost == quote.cost and [part.cube for part in quote.parts] == [(), ("age",)]
+    assert [part.inferred is None for part in answer.parts] == [False, False]
+    assert answer.cost == quote.cost and [part.cube for part in quote.parts] == [("age",), ("age",)]
+    runs = [len(entry.runs) for entry in account.ledger.list_reservations(account.id)]
+    assert sum(runs) == 16 and all(run < 12 for run in runs)
+    check_openings(make_openings(account), account.ledger.books)
+    again = account.ask(f"SELECT AVG(income) FROM people WHERE {odd}", epsilon=1, delta="1e-6")
+    assert again.cost == ZERO_PRECISION and again.value == answer.value
 
 
 def test_a_relative_request_is_plain(tmp_path: Path):

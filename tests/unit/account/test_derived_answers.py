@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from noisebank.account.account import Account
 from noisebank.account.answers import Answer, Group, GroupedAnswer
-from noisebank.account.derived import ratio_interval
+from noisebank.account.derived.aggregates import ratio_interval
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.core.errors import BadRequest, BudgetExhausted, KeyReused, Misuse, PriceMoved, ViewExhausted
 from noisebank.core.receipts import Receipt

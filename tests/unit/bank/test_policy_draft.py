@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 
 import duckdb
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -161,8 +163,11 @@ def test_tables_of_duckdb(tmp_path: Path) -> None:
     for name in ("people", "seen"):
         with pytest.raises(BadTable, match="no table"):
             draft_policy(path, table_name=name)
-    with pytest.raises(BadRequest, match="--table"):
+    with pytest.raises(BadRequest, match=r"--table NAME, one of s\.people$"):
         draft_policy(path)
+    (tmp_path / "none.duckdb").write_bytes(b"this is no database")
+    with pytest.raises(BadRequest, match="--table NAME"):
+        draft_policy(tmp_path / "none.duckdb")
     with pytest.raises(BadRequest, match=r"\.duckdb"):
         draft_policy(table(tmp_path, ["a"], [["1"]]), table_name="people")
 
@@ -195,12 +200,62 @@ def test_a_table_without_rows_has_columns_of_unknown_type(tmp_path: Path) -> Non
     assert draft.declared == ("age", "town") and draft.text.count('type = "FILL IN"') == 2
 
 
+def test_a_column_without_any_value_in_parquet_has_no_type(tmp_path: Path) -> None:
+    """pandas writes such a column with the type of nothing."""
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"age": [1] * 30, "died": [None] * 30}), path)
+    assert "# died is left out: the sample has no value of it" in draft_policy(path).text
+    pyarrow.parquet.write_table(pyarrow.table({"age": [1] * 30, "died": [None] * 30}).slice(0, 0), path)
+    assert "died" in draft_policy(path).declared
+
+
+def test_few_whole_numbers_may_be_codes(tmp_path: Path) -> None:
+    rows = [[str(row % 4), str(row % 90)] for row in range(200)]
+    text = draft_policy(table(tmp_path, ["region", "age"], rows)).text
+    assert text.count("# if these are codes and not amounts, write keys") == 1
+    assert text.index("if these are codes") < text.index("[columns.region]") < text.index("[columns.age]")
+    rows[7][0] = "999"
+    assert draft_policy(table(tmp_path, ["region", "age"], rows)).text == text
+    policy = parse_policy(fill_draft(text.replace('bounds = "FILL IN"', "keys = [0, 1, 2, 3]", 1)), tmp_path)
+    assert policy.columns["region"].keys == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("t.csv", b"", "is empty"),
+        ("t.xlsx", b"PK", 'a spreadsheet: save it as "CSV UTF-8"'),
+        ("postgresql:", None, "export some rows of the table as CSV"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_the_way_to_one(
+    tmp_path: Path, name: str, content: bytes | None, reason: str
+) -> None:
+    path = Path("postgresql://reader@db.example/people") if content is None else tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadTable, match=reason):
+        draft_policy(path)
+
+
+def test_dates_are_filled_in_as_dates(tmp_path: Path) -> None:
+    text = draft_policy(table(tmp_path, ["day", "at"], [["2024-05-06", "2024-05-06 10:30:00"]] * 30)).text
+    with pytest.raises(BadPolicy) as caught:
+        parse_policy(text, tmp_path)
+    rights = {mistake.where: mistake.right for mistake in caught.value.mistakes}
+    for column in ("day", "at"):
+        assert '"2030-12-31"' in rights[f"columns.{column}.bounds"]
+    assert '"UTC"' in rights["columns.at.zone"]
+
+
 def test_strange_names_make_a_valid_policy(tmp_path: Path) -> None:
     names = ["age", "home town", "Größe", "unit", "a.b", "with'quote", "x-y", "row_index"]
     path = table(tmp_path, names, [["1"] * 8])
-    policy = parsed(draft_policy(path).text, tmp_path)
+    draft = draft_policy(path)
+    policy = parsed(draft.text, tmp_path)
     assert policy.source == path.resolve() and policy.name == "people"
     assert list(policy.columns) == names
+    assert '[columns."Größe"]' in draft.text
     check_named_queries(policy)
 
 
@@ -282,6 +337,7 @@ def test_strange_names_of_files(tmp_path: Path, name: str) -> None:
     path = table(tmp_path, ["a"], [["1"]], name)
     policy = parsed(draft_policy(path).text, tmp_path)
     assert policy.source == path.resolve()
+    assert policy.name == {"a b.csv": "a_b", "a.b.csv": "a_b", 'we"ird.csv': "we_ird"}.get(name, policy.name)
     check_named_queries(policy)
 
 

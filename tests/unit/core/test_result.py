@@ -184,3 +184,24 @@ def test_plots_agree_with_the_numbers() -> None:
     bars = replace(one(), by=("k",), columns=("k", "n"), rows=rows).plot().axes[0]
     assert [bar.get_width() for bar in bars.patches] == [3.0, -1.0]
     assert [list(line.get_xdata()) for line in bars.lines[::2]][:2] == [[2.0, 5.0], [-2.0, 1.0]]
+
+
+def test_a_plot_over_time_is_a_line_through_the_numbers_with_a_band() -> None:
+    pytest.importorskip("matplotlib")
+    values = [3.0, None, -1.0, 4.0, 5.0]
+    rows = tuple(
+        Row(
+            (f"2026-0{month}-01",),
+            (Estimate(None, None, None) if v is None else make_estimate(v, v - 1, v + 2),),
+            ("n",),
+        )
+        for month, v in enumerate(values, 1)
+    )
+    panel = replace(one(), by=("m",), columns=("m", "n"), rows=rows).plot().axes[0]
+    (line,) = panel.lines
+    assert list(line.get_xdata()) == [0, 2, 3, 4] and list(line.get_ydata()) == [3.0, -1.0, 4.0, 5.0]
+    corners = panel.collections[0].get_paths()[0].vertices
+    assert {(x, y) for x, y in corners} == {
+        (place, value + change) for place, value in ((0, 3.0), (2, -1.0), (3, 4.0), (4, 5.0)) for change in (-1, 2)
+    }
+    assert [label.get_text() for label in panel.get_xticklabels()] == [f"2026-0{month}-01" for month in range(1, 6)]

@@ -1,8 +1,6 @@
-"""The curator's calls: rows of claims and runs, and runs that are merged when there are too many."""
+"""The curator's calls: rows of claims and runs."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -17,48 +15,10 @@ from noisebank.ledger.encoding import (
     encode_publish_many,
     encode_reserve,
     encode_reserve_many,
-    merge_runs,
 )
 from noisebank.ledger.protocol import MAX_RUNS
 
 ACCOUNT = word(1)
-CELLS = 60
-
-
-@st.composite
-def disjoint_runs(draw: st.DrawFn) -> tuple[CellRun, ...]:
-    cuts = sorted(draw(st.sets(st.integers(0, CELLS), max_size=40)))
-    pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
-    return tuple(CellRun(start, stop, draw(st.integers(1, 2**33))) for start, stop in pairs)
-
-
-def weights(runs: tuple[CellRun, ...]) -> list[int]:
-    found = [0] * CELLS
-    for run in runs:
-        for cell in range(run.start, run.stop):
-            found[cell] = run.weight
-    return found
-
-
-@given(disjoint_runs(), st.integers(1, MAX_GROUP_PARTS))
-def test_merged_runs_charge_every_cell_at_least_as_much(runs: tuple[CellRun, ...], most: int):
-    found = merge_runs(runs, most)
-    assert len(found) <= most or not runs
-    assert all(low.stop <= high.start for low, high in pairwise(found))
-    assert all(run.start < run.stop for run in found)
-    assert all(after >= before for before, after in zip(weights(runs), weights(found), strict=True))
-    if len(runs) <= most:
-        assert found == runs
-    if runs:
-        assert (found[0].start, found[-1].stop) == (runs[0].start, runs[-1].stop)
-        assert max(weights(found)) == max(weights(runs)), "never above the largest"
-
-
-def test_the_cheapest_gap_is_closed_first():
-    runs = (CellRun(0, 10), CellRun(20, 30), CellRun(31, 40), CellRun(50, 60))
-    assert merge_runs(runs, 3) == (CellRun(0, 10), CellRun(20, 40), CellRun(50, 60))
-    uneven = (CellRun(0, 10, 100), CellRun(11, 20, 1), CellRun(22, 30, 1))
-    assert merge_runs(uneven, 2) == (CellRun(0, 10, 100), CellRun(11, 30, 1))
 
 
 def test_groups_become_rows_with_an_end_each():

@@ -12,8 +12,8 @@ from noisebank.core.units import Precision
 from noisebank.planning.linear import query_from_weights
 from noisebank.planning.strategies.axes import Axis as CubeAxis
 from noisebank.planning.strategies.axes import AxisRows, ProductRows, SquareRootRows, price_of
-from noisebank.planning.strategies.completion import find_missing, look_from_json
 from noisebank.planning.strategies.kronecker import find_strategy
+from noisebank.planning.strategies.looks import find_missing, look_from_json
 from research.benches.histories import Desk
 
 ONE = Precision(10**18)

@@ -13,8 +13,8 @@ import pytest
 from noisebank.core.records import CellRun
 from noisebank.core.units import Precision
 from noisebank.planning.serving import COUNT_KEY, CubeQuery, GroupQuery, cube_statistic, find_cube_query, make_look
-from noisebank.planning.strategies.completion import find_missing
 from noisebank.planning.strategies.kronecker import find_strategy
+from noisebank.planning.strategies.looks import find_missing
 from noisebank.policy.file import parse_policy
 from noisebank.queries.query import Function
 from noisebank.queries.sql import parse_question

@@ -12,7 +12,7 @@ import pytest
 from noisebank.core.errors import BadQuery, Misuse
 from noisebank.policy.file import parse_policy
 from noisebank.queries.cells import has_cell_totals
-from noisebank.queries.present import write_moment
+from noisebank.queries.current_time import write_moment
 from noisebank.queries.query import Question
 from noisebank.queries.sensitivity import row_range
 from noisebank.queries.sql import parse_question

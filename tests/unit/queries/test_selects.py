@@ -57,6 +57,14 @@ def shape(select: SelectList) -> tuple[Any, ...]:
     return aggregates, columns, select.having, select.order, select.offset, select.limit, select.grouping_sets
 
 
+def test_a_word_that_names_no_query_is_told_which_there_are() -> None:
+    with pytest.raises(BadQuery, match="names no query over60: it names none"):
+        parse("over60")
+    named = parse_policy(TEXT + '[queries]\nover_60 = "SELECT COUNT(*) FROM t"\n', Path())
+    with pytest.raises(BadQuery, match="names no query over60: its queries are over_60"):
+        parse_select_list(" over60 ", named)
+
+
 def test_what_is_linear_is_one_question_and_the_rest_is_arithmetic() -> None:
     select = parse("SELECT 2 * COUNT(*) - 3 AS a, SUM(pay) / COUNT(*) AS b, COUNT(*) AS c FROM t WHERE ill")
     assert [column.expression for column in select.items] == [

@@ -10,7 +10,7 @@ import pytest
 
 from noisebank.core.errors import Misuse
 from noisebank.policy.file import parse_policy
-from noisebank.queries.present import write_moment
+from noisebank.queries.current_time import write_moment
 from noisebank.queries.selects import parse_select_aggregates
 from support.paths import ROOT
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -14,8 +18,10 @@ import pytest
 
 from tools.mutants.__main__ import parse_numbers
 from tools.mutants.changes import Mutant, describe_mutant, find_spots, list_files, list_spots, sample_mutants
-from tools.mutants.report import Journal, count_outcomes, is_enough, judge_result, write_page
-from tools.mutants.selection import Choice, Graph, collect_durations, group_steps
+from tools.mutants.recorder import FOLDER
+from tools.mutants.recording import Recording, list_telling_lines
+from tools.mutants.report import Journal, count_outcomes, describe_first_pass, is_enough, judge_result, write_page
+from tools.mutants.selection import Choice, Graph, choose_rounds, group_rounds
 from tools.mutants.trial import KILLED, SURVIVED, Known, Result, Run, Slot, is_noticed_by, try_mutant, wait_for
 
 ROOT = Path(__file__).parents[3]
@@ -97,7 +103,7 @@ def test_all_spots_of_one_real_module_can_be_drawn() -> None:
     assert len(spots) > 30 and len(sample_mutants(ROOT, spots, len(spots), seed=1)) > 0.9 * len(spots)
 
 
-def test_tests_are_chosen_by_imports_nearest_and_cheapest_first(tmp_path: Path) -> None:
+def test_imports_lead_from_tests_to_modules_nearest_first(tmp_path: Path) -> None:
     lazy = "TABLE = {'B': 'core.b', 'C': 'core.c'}\ndef __getattr__(name): ...\n"
     imports = "    from noisebank.core.d import D\n    from noisebank.core.e import E\n"
     facade = f"if TYPE_CHECKING:\n{imports}def __getattr__(name): ...\n"
@@ -127,36 +133,92 @@ def test_tests_are_chosen_by_imports_nearest_and_cheapest_first(tmp_path: Path) 
             "tests/system/test_outside.py": "from facade import E",
         },
     )
-    graph = Graph(tmp_path, {"tests/system/test_patch.py": 1.0, "tests/system/test_program.py": 9.0})
-    assert [choice.file for choice in graph.choose_tests("src/noisebank/core/c.py")] == ["tests/unit/core/test_c.py"]
-    chosen = [choice.file.rpartition("/")[2] for choice in graph.choose_tests("src/noisebank/core/b.py")]
-    assert sorted(chosen[:3]) == ["b.py", "test_b.py", "test_c.py"]
-    assert chosen[3:] == ["test_p.py", "test_s.py", "test_patch.py", "test_program.py"]
-    assert [choice.file for choice in graph.choose_tests("src/noisebank/core/d.py")] == ["tests/system/test_inside.py"]
-    pages = graph.choose_tests("src/noisebank/service/web/page.py")
-    assert [choice.file for choice in pages] == ["tests/browser/test_z.py"]
+    graph = Graph(tmp_path)
+    assert graph.find_files("src/noisebank/core/c.py") == ["tests/unit/core/test_c.py"]
+    names = [path.rpartition("/")[2] for path in graph.find_files("src/noisebank/core/b.py")]
+    assert names[-1] == "test_p.py" and sorted(names) == [
+        "test_b.py", "test_c.py", "test_p.py", "test_patch.py", "test_program.py", "test_s.py", "test_z.py",
+    ]  # fmt: skip
+    assert graph.find_files("src/noisebank/core/d.py") == ["tests/system/test_inside.py"]
 
 
-def test_steps_end_when_the_time_is_used_up() -> None:
-    near = [Choice("tests/unit/test_a.py", 1, 5.0), Choice("tests/property/test_b.py", 2, 5.0)]
-    pages = [Choice("tests/browser/test_c.py", 1, 5.0)]
-    wide = [Choice(f"tests/system/test_{number}.py", 1, 30.0) for number in range(9)]
-    steps = group_steps([*near, *pages, *wide], step_seconds=60, most_seconds=145)
-    assert [[choice.file[6:10] for choice in step] for step in steps] == [
-        ["unit"],
-        ["prop"],
-        ["brow"],
-        ["syst"] * 2,
-        ["syst"] * 2,
-    ]
+FUNCTION = """\
+LIMIT = 7
 
 
-def test_durations_are_summed_per_file() -> None:
-    lines = ["1.50s call     tests/a.py::test_x[1 - 2]", "0.25s setup    tests/a.py::test_y"]
-    log = "\n".join([*lines, "3.00s call     tests/b.py::T::test"])
-    assert collect_durations([log], {"tests/b.py": 9.0, "tests/c.py": 1.0}) == {
-        "tests/a.py": 1.8, "tests/b.py": 3.0, "tests/c.py": 1.0,
-    }  # fmt: skip
+@cache
+def f(
+    a=1,
+):
+    if a > (
+        LIMIT
+    ):
+        return g(
+            a
+        )
+    return 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [(1, range(8, 15)), (4, range(8, 15)), (6, range(8, 15)), (9, range(8, 11)), (12, range(11, 14)), (14, [14])],
+)
+def test_a_change_is_told_by_its_statement_or_by_what_it_is_the_head_of(line: int, lines: list[int]) -> None:
+    assert list_telling_lines(FUNCTION, line) == set(lines)
+
+
+RECORDED_TESTS = """\
+import pytest, subprocess, sys, threading
+from noisebank.x import f
+
+@pytest.mark.parametrize("a", [0, 1])
+def test_a(a): assert f(a)
+def test_thread(): threading.Thread(target=f, args=[1]).start()
+def test_often(): assert [f(0) for _ in range(99)][0] + f(1) == 3
+def test_bad(): assert f(1) == 3
+def test_process(): subprocess.run([sys.executable, "-c", ""])
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A repository with a recording of real tests, which has gone on since."""
+    source = "def f(a):\n    if a:\n        return 1\n    return 2\n"
+    tests = {"tests/unit/test_near.py": RECORDED_TESTS, "pytest.ini": "[pytest]\n"}
+    write_tree(tmp_path, {"src/noisebank/__init__.py": "", "src/noisebank/x.py": source, **tests})
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    folder = tmp_path / "recording"
+    folder.mkdir()
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    (folder / "commit").write_text(head.stdout)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:schemathesis", "-p", "tools.mutants.recorder", "tests"]
+    environment = {**os.environ, "PYTHONPATH": f"src{os.pathsep}{ROOT}", FOLDER: str(folder)}
+    subprocess.run(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+    (tmp_path / "src/noisebank/x.py").write_text(f"# a comment\n{source.replace('return 2', 'return 3')}")
+    return tmp_path
+
+
+def test_tests_that_execute_a_line_are_found_where_the_line_is_now(recorded: Path) -> None:
+    recording = Recording(recorded, recorded / "recording")
+    file, near = "src/noisebank/x.py", "tests/unit/test_near.py::test_"
+    once, never = {f"{near}a[1]", f"{near}thread"}, {f"{near}a[0]", f"{near}often"}
+    assert set(recording.find_tests(file, 4)) == once  # what a function does after many calls is not looked at
+    assert set(recording.find_tests(file, 5)) == never
+    assert set(recording.find_tests(file, 2)) == once | never
+    assert recording.starters == {f"{near}process"}
+    write_tree(recorded, {"tests/unit/test_new.py": "import noisebank.x\ndef test_n(): ..."})
+    rounds = choose_rounds(file, 4, Graph(recorded), recording, 60.0)
+    targets = [choice.target for choices in rounds for choice in choices]
+    assert set(targets[:2]) == once and targets[2:] == ["tests/unit/test_new.py", f"{near}process"]
+
+
+def test_first_runs_are_short_and_what_is_too_dear_is_left_out() -> None:
+    costs = [5.0, 4.0, 6.0, 99.0, 20.0, 8.0, 7.0]
+    choices = [Choice(f"tests/unit/test_{number}.py::t", seconds) for number, seconds in enumerate(costs)]
+    rounds = group_rounds(choices, most_seconds=60.0)
+    assert [[choice.seconds for choice in part] for part in rounds] == [[5, 4], [6, 20], [8, 7]]
 
 
 MUTANT = Mutant(3, "src/noisebank/x.py", 7, "number", "f", "a = 1", "a = c[2](d) | `b`", 4, 5, "2")
@@ -170,7 +232,11 @@ def test_a_survivor_is_equivalent_only_if_it_is_explained() -> None:
     assert judge_result(killed, explanations)[0] == KILLED
     assert is_enough(count_outcomes([killed] * 19 + [survivor], {}))
     assert not is_enough(count_outcomes([killed] * 18 + [survivor], {}))
-    page = write_page([survivor], explanations, {"count": 1, "spots": 5, "seed": 1, "commit": "0" * 40})
+    first = describe_first_pass([("1" * 40, killed), ("2" * 40, survivor)], {})
+    assert first["outcomes"] == {KILLED: 1, SURVIVED: 1} and first["survived"] == [3]
+    facts = {"count": 1, "spots": 5, "seed": 1, "commit": "0" * 40, "first_pass": first}
+    page = write_page([survivor], explanations, facts)
+    assert "`222222222222`: 1 noticed, 1 survived, 0 eq" in page and "Now: 0 noticed, 0 survived, 1 eq" in page
     assert "| 3 | x.py:7 | number | `- a = 1`<br>`+ a = c[2] (d) \\| 'b'` | equivalent | because | 1 |" in page
 
 
@@ -179,7 +245,11 @@ def test_results_of_another_commit_or_seed_are_not_taken(tmp_path: Path) -> None
     Journal(tmp_path / "new" / "x.jsonl", 1, "abc").append(result)
     assert Journal(tmp_path / "new" / "x.jsonl", 1, "abc").read_results() == {3: result}
     assert not Journal(tmp_path / "new" / "x.jsonl", 2, "abc").read_results()
-    assert not Journal(tmp_path / "new" / "x.jsonl", 1, "abd").read_results()
+    later = Journal(tmp_path / "new" / "x.jsonl", 1, "abd")
+    assert not later.read_results()
+    later.append(replace(result, outcome=SURVIVED))
+    assert later.read_first_results({3: result}) == [("abc", result)]
+    assert later.read_first_results({3: replace(result, mutant=replace(MUTANT, line=8))}) == []
 
 
 @pytest.mark.parametrize("differs", ["nothing", "src", "tests/a.py", "the seed", "the outcome"])
@@ -201,24 +271,16 @@ class Script(Slot):
     def __init__(self, runs: dict[tuple[str, bool], Run]) -> None:
         self.runs, self.mutated, self.calls = runs, False, list[tuple[list[str], set[str]]]()
 
-    def apply(self, mutant: Mutant):  # type: ignore[no-untyped-def]  # a context manager, as the real one
-        script = self
-
-        class Applied:
-            def __enter__(self) -> None:
-                script.mutated = True
-
-            def __exit__(self, *error: object) -> None:
-                script.mutated = False
-
-        return Applied()
+    @contextmanager
+    def apply(self, mutant: Mutant) -> Iterator[None]:
+        self.mutated = True
+        yield
+        self.mutated = False
 
     def run_tests(self, targets: list[str], without: set[str], patience: float) -> Run:
         self.calls.append((targets, set(without)))
-        return PASSES if without & set(self.runs_of("mutated")) else self.runs[targets[0], self.mutated]
-
-    def runs_of(self, _: str) -> list[str]:
-        return [run.failed for run in self.runs.values() if run.failed]
+        is_left_out = without & {run.failed for run in self.runs.values()} - {""}
+        return PASSES if is_left_out else self.runs[targets[0], self.mutated]
 
 
 PASSES = Run(0, "", "", 1.0, "")
@@ -234,15 +296,15 @@ def fail(test: str) -> Run:
     [(PASSES, fail(f"{WIDE}::t"), True), (fail(f"{WIDE}::t"), PASSES, False), (PASSES, PASSES, False)],
 )
 def test_a_wide_test_counts_only_if_it_fails_again_and_not_without(original: Run, again: Run, noticed: bool) -> None:
-    slot = Script({(f"{WIDE}::t", False): original, (f"{WIDE}::t", True): again})
-    assert is_noticed_by(f"{WIDE}::t", False, MUTANT, slot, Known(), 1.0) is noticed
+    runs = {False: original, True: again}
+    assert is_noticed_by(f"{WIDE}::t", False, Known(), runs.__getitem__) is noticed
 
 
 def test_a_shaky_test_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
     write_tree(tmp_path, {"src/noisebank/x.py": "a = 1", WIDE: "import noisebank.x\ndef test_t(): ..."})
     shaky = f"{WIDE}::t"
     slot = Script({(WIDE, True): fail(shaky), (shaky, False): fail(shaky), (shaky, True): fail(shaky)})
-    result = try_mutant(MUTANT, slot, Graph(tmp_path, {}), Known())
+    result = try_mutant(MUTANT, slot, Graph(tmp_path), Recording(tmp_path, tmp_path), Known())
     assert result.outcome == SURVIVED and slot.calls[-1] == ([WIDE], {shaky})
 
 

@@ -1,4 +1,4 @@
 """Strategies: what a look at a whole cube measures, as whole-numbered rows over its cells.
 
-`axes` has the rows of one axis, `kronecker` joins them to a cube's, `completion` leaves out what is paid already.
+`axes` has the rows of one axis, `kronecker` joins them to a cube's, `looks` leaves out what is paid already.
 """

@@ -1,4 +1,4 @@
-"""`Strategy`: the rows of a cube, as the Kronecker product of the rows of its axes. Prices and variances multiply.
+"""`LookStrategy`: the rows of a cube, as the Kronecker product of the rows of its axes. Prices and variances multiply.
 
 Axes on which no question tells values apart are added up, and cost nothing.
 """
@@ -17,7 +17,7 @@ from noisebank.planning.strategies.axes import Axis, Whole, find_rows, price_of
 Values = TypeVar("Values", Whole, Vector)
 
 
-class Strategy:
+class LookStrategy:
     """A square matrix H of whole numbers over the *parts* of a cube: cells that differ in seen axes only."""
 
     def __init__(self, axes: tuple[Axis, ...], seen: tuple[bool, ...]) -> None:
@@ -71,7 +71,7 @@ class Strategy:
         totals: Whole = cells.reshape(self.shape).sum(axis=self._hidden) if self._hidden else cells
         return np.asarray(totals, dtype=object).reshape(-1)
 
-    def spread_parts(self, values: Whole) -> Whole:
+    def spread_parts(self, values: Values) -> Values:
         """Returns for each cell the value of its part."""
         sizes = [size if is_seen else 1 for size, is_seen in zip(self.shape, self.seen, strict=True)]
         return np.broadcast_to(values.reshape(sizes), self.shape).reshape(-1)
@@ -87,9 +87,9 @@ class Strategy:
 
 
 @lru_cache(maxsize=64)
-def find_strategy(axes: tuple[Axis, ...], seen: tuple[bool, ...]) -> Strategy:
+def find_strategy(axes: tuple[Axis, ...], seen: tuple[bool, ...]) -> LookStrategy:
     """Returns the strategy for questions that tell values of the `seen` axes apart."""
-    return Strategy(axes, seen)
+    return LookStrategy(axes, seen)
 
 
 def seen_axes(shape: tuple[int, ...], query: LinearQuery) -> tuple[bool, ...]:

@@ -104,7 +104,10 @@ def test_the_printed_closed_form_of_t_cancels_where_the_root_does_not():
 
 
 def test_thresholds():
-    assert pytest.approx(0.61, abs=0.002) == HM_THRESHOLD
+    root = math.exp(HM_THRESHOLD / 2)  # the largest variances of HM with and without the piecewise part are equal there
+    duchi = ((root**2 + 1) / (root**2 - 1)) ** 2
+    mixed = (root + 3) / (3 * root * (root - 1)) + (root**2 + 1) ** 2 / (root * (root**2 - 1) ** 2)
+    assert pytest.approx(0.61, abs=0.002) == HM_THRESHOLD and mixed == pytest.approx(duchi, rel=1e-12)
     assert find_parameters("hm", HM_THRESHOLD - 1e-9).beta == 0.0
     assert find_parameters("hm-tp", 0.61098).beta == 0.0 < find_parameters("hm-tp", 0.61099).beta
     assert (

@@ -49,6 +49,15 @@ def test_nesting_has_a_limit(kind):
         Message.decode(message(extra=[deep] if kind == "lists" else {"part": deep}).encode())
 
 
+def test_a_header_has_at_most_two_mebibytes_and_a_payload_more():
+    room = 2 * 2**20 - (len(message(text="").encode()) - 4 - 65 - len(b"payload"))
+    assert Message.decode(message(text="x" * room).encode()).body["text"] == "x" * room
+    with pytest.raises(Tampered, match="too long"):
+        Message.decode(message(text="x" * (room + 1)).encode())
+    payload = bytes(3 * 2**20)
+    assert Message.decode(ALICE.sign_message("r", 1, "pass", BOB.address, {}, payload).encode()).payload == payload
+
+
 def test_somebody_elses_name_is_found():
     sent = message()
     forged = Message("r", 1, sent.seq, "pass", BOB.address, ALICE.address, sent.body, sent.payload, sent.signature)
@@ -164,6 +173,22 @@ def test_handlers_errors_do_not_tell_strangers_anything():
     with MessageServer("127.0.0.1:0", handle, patience()) as server, pytest.raises(Refused) as refused:
         ask(server.endpoint, b"x", patience())
     assert "secret" not in str(refused.value)
+
+
+def test_everything_that_leaves_can_be_written_down_also_refusals():
+    sent, received = [], []
+
+    def handle(raw):
+        raise Refused(raw.decode())
+
+    with MessageServer("127.0.0.1:0", handle, patience(), tap=lambda to, raw: sent.append((to, raw))) as server:
+        with pytest.raises(Refused, match="no"):
+            ask(server.endpoint, b"no", patience(), tap=lambda to, raw: received.append((to, raw)))
+        server.max_message = 1
+        with pytest.raises(Refused, match="too long"):
+            ask(server.endpoint, b"no", patience())
+        assert received == [(server.endpoint, b"no")]
+    assert sent == [("reply", b"no"), ("reply", b"too long")]
 
 
 def test_a_peer_that_never_answers_does_not_hold_anybody():

@@ -1,0 +1,146 @@
+"""Requests whose noise depends on the data: what they cost, what they say, and that what they say holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from noisebank.account import coarse_looks as looking
+from noisebank.account.account import Account
+from noisebank.account.answers import Answer
+from noisebank.account.context import AccountContext
+from noisebank.account.pipeline import BatchItem
+from noisebank.core.asks import Ask
+from noisebank.core.errors import BadRequest, KeyReused, UnsupportedQuery
+from noisebank.core.records import Case
+from noisebank.core.result import Result
+from noisebank.core.units import Precision
+from support.banks import memory_account, write_people
+
+AVERAGE = "SELECT AVG(age) FROM people WHERE smoker"
+ROWS = 900
+TRUTH = sum(20 + i % 60 for i in range(ROWS) if i % 3) / sum(1 for i in range(ROWS) if i % 3)
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Account:
+    return memory_account(write_people(tmp_path_factory.mktemp("people"), rows=ROWS, epsilon="40"))
+
+
+def test_an_average_is_as_close_as_requested(account: Account) -> None:
+    quote, before = account.quote(AVERAGE, within=3), account.state.spent
+    result = account.ask(AVERAGE, within=3)
+    assert max(result.value - result.low, result.high - result.value) <= 3
+    assert abs(result.value - TRUTH) < 9  # six standard deviations: one interval in twenty misses the truth
+    assert "every number is within 3" in result.notes[-1]
+    assert result.cost == account.state.spent - before == Precision(sum(part.cost.units for part in result.parts))
+    assert [part.case for part in result.parts] == [Case.FIRST, Case.FIRST, Case.REFINE, Case.REFINE]
+    assert quote.coarse_look and quote.coarse_look < result.cost < quote.cost
+    # In the end the look is a small part of it: what is left is counted in what such requests may cost.
+    assert quote.how_many == quote.remains.units // quote.cost.units <= 10
+    assert "at most 10% of the budget" in repr(quote)
+
+
+def test_a_retry_takes_the_same_steps(account: Account) -> None:
+    first = account.ask(AVERAGE, within=4, key="again")
+    spent = account.state.spent
+    again = account.ask(AVERAGE, within=4, key="again")
+    assert again.rows == first.rows and account.state.spent == spent
+    with pytest.raises(KeyReused):
+        account.ask("SELECT AVG(income) FROM people WHERE smoker", within=40, key="again")
+
+
+def test_steps_are_powers_of_two_and_far_apart(account: Account) -> None:
+    result = account.ask("SELECT AVG(income) FROM people WHERE town = 'north'", within=30)
+    for look, answer in zip(result.parts[:2], result.parts[2:], strict=True):
+        growth = Fraction(answer.target.units, look.target.units)
+        assert growth >= 16 and growth.denominator == 1 and growth.numerator & (growth.numerator - 1) == 0
+
+
+def test_what_cannot_be_reached_ends_at_its_look(account: Account) -> None:
+    before = account.state.spent
+    result = account.ask("SELECT AVG(children) FROM people WHERE age > 100", within="0.0001")
+    assert "not seen to be within 0.0001: that would cost more than this request may (max_cost;" in result.notes[-1]
+    assert (account.state.spent.units - before.units) * 1_000 < account.state.budget.units
+    limited = account.ask("SELECT AVG(income) FROM people WHERE NOT smoker", within=10, max_cost="0.01")
+    assert "not seen" in limited.notes[-1] and limited.cost.exact <= Fraction(1, 100)
+
+
+def test_groups_ratios_quantiles_and_statistics(account: Account) -> None:
+    for sql, wish in (
+        ("SELECT town, COUNT(*) AS n FROM people GROUP BY town", {"relative": "5%"}),
+        ("SELECT SUM(income) / COUNT_IF(smoker) AS ratio FROM people", {"relative": "10%"}),
+        ("SELECT town, AVG(age) AS mean FROM people GROUP BY town", {"within": "5"}),
+        ("SELECT SUM(income) / SUM(age) AS r, AVG(age) FILTER (WHERE smoker) AS m FROM people", {"relative": "20%"}),
+    ):
+        result = account.ask(sql, **wish)
+        assert "every number is within" in result.notes[-1], sql
+        assert all(each.stddev is None for row in result.rows for each in row.estimates)
+
+
+def test_all_numbers_at_once_are_stated_wider(account: Account) -> None:
+    sql = "SELECT town, COUNT(*) AS n FROM people GROUP BY town"
+    each, together = (account.ask(sql, within=20, groups=groups) for groups in ("each", "all"))
+    assert together.rows[0].stddev < each.rows[0].stddev and together.confidence == each.confidence == 0.95
+    with pytest.raises(BadRequest, match="each or all"):
+        account.ask(sql, within=20, groups="some")
+
+
+def test_a_share_of_the_budget_is_spent(account: Account) -> None:
+    sql = "SELECT VARIANCE(income) AS v, AVG(income) AS m FROM people WHERE age > 33"
+    quote = account.quote(sql, spend="1%")
+    result = account.ask(sql, spend="0.01")
+    assert result.cost == quote.cost <= Precision(account.state.budget.units // 100)
+    assert quote.cost.units > account.state.budget.units // 101
+    for wrong in ("0", "2", "-1%", "much"):
+        with pytest.raises(BadRequest):
+            account.ask(sql, spend=wrong)
+
+
+def test_what_goes_with_nothing_else(account: Account) -> None:
+    (outcome,) = account.ask_many([Ask(AVERAGE, {"within": 3})], atomic=True)
+    assert isinstance(outcome, BadRequest) and "charged before" in str(outcome)
+    with pytest.raises(UnsupportedQuery, match="sigma"):
+        account.ask(AVERAGE, sigma=3)
+    with pytest.raises(BadRequest, match=r"0\.9999"):
+        account.ask(AVERAGE, within=3, confidence="0.99999")
+
+
+@pytest.mark.parametrize(("stated", "least", "most"), [(1.0, 0.94, 1.0), (0.6, 0.0, 0.93)])
+def test_what_is_stated_after_looks_holds(
+    account: Account, monkeypatch: pytest.MonkeyPatch, stated: float, least: float, most: float
+) -> None:
+    """Noise is drawn as bank and ledger would: every step contains the one before. A wrong scale is noticed."""
+    real, random, draws = account.ask(AVERAGE, within=3), Random(11), 250
+    assert isinstance(real, Result)
+    answers: list[Answer] = []
+
+    def answer_steps(context: AccountContext, items: Sequence[BatchItem]) -> None:
+        for item in items:
+            for index, (question, target) in enumerate(item.questions):
+                precision = float(context.target_precision(question, target))
+                unit = float(context.sensitivity_of(question.query) * abs(question.unit))
+                before, error = errors.get(index, (0.0, 0.0))
+                fresh = random.gauss(0.0, unit / (precision - before) ** 0.5)
+                error = (before * error + (precision - before) * fresh) / precision
+                errors[index] = precision, error
+                value = truths[index] + error
+                stddev = stated * unit / precision**0.5
+                item.answers.append(replace(answers[index], value=value, exact=Fraction(value), stddev=stddev))
+
+    item = account._parser.parse_request(Ask(AVERAGE, {"within": 3})).item
+    looking.answer_batch(account.context, [item])
+    answers = item.answers
+    smokers = sum(1 for i in range(ROWS) if i % 3)
+    truths = [TRUTH * smokers, float(smokers)]
+    monkeypatch.setattr(looking, "answer_batch", answer_steps)
+    covered = 0
+    for _ in range(draws):
+        errors: dict[int, tuple[float, float]] = {}
+        outcome = account.ask(AVERAGE, within=3)
+        covered += outcome.low <= TRUTH <= outcome.high
+    assert least <= covered / draws <= most
