@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from itertools import chain
 
 from sqlglot import exp
 
@@ -25,19 +26,37 @@ Check = Callable[[str], object]
 
 def suggest_question(statement: exp.Select, policy: Policy, check: Check) -> str | None:
     """Returns a question like a refused one that can be answered; None if there is none."""
-    inner = _find_innermost(statement)
-    repairs = [_Repair(statement, policy, check)]
-    if inner is not statement and inner.args.get("group") is not None:  # its groups, of which the outer one asks more
+    spelled = _spell_names(statement, policy)
+    respelled = [] if spelled == statement else [spelled]
+    inner = _find_innermost(spelled)
+    repairs = [_Repair(spelled, policy, check)]
+    if inner is not spelled and inner.args.get("group") is not None:  # its groups, of which the outer one asks more
         repairs.insert(0, _Repair(inner, policy, check))
-    for candidate in (each for repair in repairs for each in repair.list_near()):
-        sql = str(candidate.sql(dialect="duckdb"))
-        if len(sql) <= MAX_LENGTH and _is_answered(sql, check):
-            return sql
-    for candidate in repairs[-1].list_plain():
+    near = (each for repair in repairs for each in repair.list_near())
+    for candidate in chain(respelled, near, repairs[-1].list_plain()):
         sql = str(candidate.sql(dialect="duckdb"))
         if len(sql) <= MAX_LENGTH and _is_answered(sql, check):
             return sql
     return None
+
+
+def _spell_names(statement: exp.Select, policy: Policy) -> exp.Select:
+    """Returns a statement with the declared column, and the account's table, in place of names that are like them."""
+    statement = statement.copy()
+    known = {name.lower(): name for name in policy.columns}
+    own = {each.alias.lower() for each in statement.find_all(exp.Alias, exp.CTE, exp.Subquery)}
+    for column in statement.find_all(exp.Column):
+        written = column.name.lower()
+        alike = [name for name in known if name[:1] == written[:1]]  # people rarely miss the first letter
+        close = get_close_matches(written, alike, 1, 0.7)
+        if close and written not in known.keys() | own:
+            name = known[close[0]]
+            column.set("this", exp.to_identifier(name, quoted=not name.isidentifier()))
+    for table in statement.find_all(exp.Table):
+        name = table.name.lower()
+        if name not in own and name != policy.name.lower() and get_close_matches(name, [policy.name.lower()], 1, 0.7):
+            table.set("this", exp.to_identifier(policy.name, quoted=not policy.name.isidentifier()))
+    return statement
 
 
 def _is_answered(sql: str, check: Check) -> bool:

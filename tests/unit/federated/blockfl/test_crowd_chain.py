@@ -81,6 +81,27 @@ def test_transactions_are_read_in_their_one_spelling():
             decode_transaction(wrong)
 
 
+def test_a_call_is_tried_at_the_time_that_it_is_and_changes_nothing(tmp_path: Path):
+    now = [1_700_000_000.0]
+    with closing(create_dev_chain(tmp_path / "chain", SystemEntropy(), lambda: now[0])) as chain:
+        registry, task, _, door = posted(chain, tmp_path)
+        door.close()
+        cancel, blocks = model_registry().encode_call("cancel", task), list(chain.state.block_digests)
+        for seconds, late in ((0, False), (59, False), (60, True), (60, True)):
+            now[0] = 1_700_000_000.0 + seconds
+            if late:
+                assert chain.simulate_call(ANNA.address, registry.contract, cancel) == b""
+            else:
+                with pytest.raises(LedgerRefused, match="not late yet"):
+                    chain.simulate_call(ANNA.address, registry.contract, cancel)
+        with pytest.raises(LedgerRefused, match="not the poster"):
+            chain.simulate_call(MALLORY.address, registry.contract, cancel)
+        now[0] = 0.0  # a clock that was set back: a chain's time never is
+        with pytest.raises(LedgerRefused, match="not late yet"):
+            chain.simulate_call(ANNA.address, registry.contract, cancel)
+        assert chain.state.block_digests == blocks
+
+
 def test_forged_submissions_are_refused(chain: DevChain, tmp_path: Path):
     """Signed by somebody else, changed after signing, sent twice, for another chain: none gets in."""
     registry, task, secret, door = posted(chain, tmp_path)
@@ -172,6 +193,27 @@ def test_journal_is_checked_line_by_line(chain: DevChain, tmp_path: Path):
     ):
         with pytest.raises(Tampered, match=why):
             replayed(lines)
+
+
+def test_a_block_has_one_spelling_and_whole_numbers(chain: DevChain):
+    *_, line = chain.read_journal()
+    whole = json.loads(line)
+    assert DevBlock.from_canonical_json(line, 7).to_canonical_json() == line
+    for name, values in {
+        "number": ("1", 1.0, True, None), "time": ("1", 1.5, True, None, -1, 2**63), "parent": (7, "0g", None),
+        "results": (7, "0g"), "transaction": (7, "0g", "", "02"), "extra": (1,),
+    }.items():  # fmt: skip
+        for value in values:
+            fields = {**whole, "block": {**whole["block"], name: value}}
+            changed = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+            with pytest.raises(Tampered) as found:
+                DevBlock.from_canonical_json(changed, 7)
+            assert found.value.block == 7, (name, value)
+    for text in ("[]", "{}", "7", "[" * 100_000, line + " ", line.replace('"seal"', '"Seal"')):
+        with pytest.raises(Tampered, match="malformed"):
+            DevBlock.from_canonical_json(text, 7)
+    latest = to_canonical_json({**whole, "block": {**whole["block"], "time": 2**63 - 1}})
+    assert DevBlock.from_canonical_json(latest, 7).time == 2**63 - 1
 
 
 def test_started_again_it_goes_on_where_it_was(tmp_path: Path):
