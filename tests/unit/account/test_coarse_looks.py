@@ -82,6 +82,19 @@ def test_groups_ratios_quantiles_and_statistics(account: Account) -> None:
         assert all(each.stddev is None for row in result.rows for each in row.estimates)
 
 
+@pytest.mark.parametrize("wish", [{"within": 20}, {"relative": "20%"}, {"epsilon": "0.1", "delta": "1e-6"}])
+def test_derived_results_that_only_order_or_choose(account: Account, wish: dict[str, object]) -> None:
+    """A fuzz found that these ended in an assertion: all that is shown is linear, and what orders it is not."""
+    for sql in (
+        "SELECT COUNT(*) FROM people WHERE age > 31 ORDER BY AVG(income)",
+        "SELECT town, COUNT(*) FROM people WHERE age > 31 GROUP BY town HAVING AVG(age) > 3",
+    ):
+        quote = account.quote(sql, **wish)  # type: ignore[arg-type]
+        assert account.ask(sql, **wish).cost <= quote.cost  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedQuery, match="sigma"):
+        account.ask(sql, sigma=5)
+
+
 def test_all_numbers_at_once_are_stated_wider(account: Account) -> None:
     sql = "SELECT town, COUNT(*) AS n FROM people GROUP BY town"
     each, together = (account.ask(sql, within=20, groups=groups) for groups in ("each", "all"))
