@@ -46,6 +46,11 @@ DATASETS = (
         why="IPUMS gives extracts to registered users only, and P0 does not say which one it took",
     ),
     Dataset(
+        "American Community Survey, 1,000 people of California", ("P0",), "in no figure: tests of banks on real rows",
+        file="pums_1000.csv", sha256="18b41cb75b1df17e166184f8f9a8f8d942aab7cd24e1dc4e0cf0ae64a6ac8b18",
+        why="the survey that P0 drew from, but without family income and citizenship: it cannot replace the extract",
+    ),
+    Dataset(
         "net-trace", ("P1",), "figures 6 to 10", file="nettrace_4096.npy",
         sha256="c402b04fa1f007431ef9f414e092064b44726b9a694c550eb446167fd0e670dd",
         stand_in="4,096 counts with the same total: a few large hosts, most of them silent",
@@ -100,6 +105,10 @@ DATASETS = (
         "diamonds", ("P4.3",), "in none of the papers: a real table for LDP-FedSGD", file="diamonds.csv",
         package="pydataset", stand_in="53,940 rows with 6 numbers and a hidden cause",
         why="pydataset comes with the extra tests only",
+    ),
+    Dataset(
+        "DoctorContacts", ("P4.3",), "in none of the papers: a real table for figure 3.6 and for learning",
+        package="pydataset", why="pydataset comes with the extra tests only; left out where it is missing",
     ),
     Dataset(
         "MNIST", ("P4.5",), "figures 5.3 to 5.9", folder="mnist",

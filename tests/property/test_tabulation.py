@@ -10,6 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -208,3 +210,36 @@ def test_the_policy_counts_pieces_as_the_cube_does():
             assert column.piece_count == 0
         else:
             assert column.piece_count == len(partition_domain(column))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column("x", Kind.INTEGER, low=-2, high=13, bins=tuple(range(-1, 14))),
+        Column("x", Kind.INTEGER, low=-2, high=13, bins=(1, 4, 7, 10, 13), nullable=True),
+        Column("x", Kind.NUMBER, Fraction(1, 4), low=-8, high=11, bins=(-4, 0, 4, 8), nullable=True),
+        Column("x", Kind.NUMBER, Fraction(3), low=0, high=9, bins=tuple(range(1, 10))),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_many_bins_of_one_width_are_found_by_division(
+    tmp_path: Path, column: Column, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same cells as by comparing with every edge, whatever is in the table."""
+    values = [None, float("nan"), float("inf"), -float("inf"), 1e300, -0.0]
+    values += [number / 8 for number in range(-40, 320)]
+    source = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        source.write_text("x\n" + "\n".join("" if value is None else str(value) for value in values) + "\n")
+    else:
+        pyarrow.parquet.write_table(pyarrow.table({"x": pyarrow.array(values, pyarrow.float64())}), source)
+    few = Policy(
+        "t", source, Neighbours.ADD_REMOVE, 5_000, MappingProxyType({"x": column}), Fraction(1), Fraction(1, 10**6),
+        cubes=(("x",),),
+    )  # fmt: skip
+    cube = policy_cubes(few)[0]
+    cells = []
+    for least in (10**9, 2):
+        monkeypatch.setattr("noisebank.engines.fields.MIN_EVEN_BINS", least)
+        cells.append(DuckDBEngine(few, duckdb_header(source), "key").tabulate(cube).cell_totals(*COUNT_KEY).tolist())
+    assert cells[0] == cells[1] and sum(cells[0]) == len(values)

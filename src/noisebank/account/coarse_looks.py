@@ -206,7 +206,8 @@ def describe_goal(request: LookedRequest, rows: Sequence[Row]) -> str:
     if not missed:
         return f"every number is {goal}; a coarse look came first, and its cost is in the price"
     reason = f": {request.reason}" if request.reason else ""
-    return f"{missed} of {count} numbers are not seen to be {goal}{reason}"
+    subject = "the number is" if count == 1 else f"{missed} of {count} numbers are"
+    return f"{subject} not seen to be {goal}{reason}"
 
 
 def _list_rows(parsed: ParsedSelect, answers: Sequence[Answer], is_final: bool) -> tuple[Row, ...]:

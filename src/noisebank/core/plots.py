@@ -7,7 +7,7 @@ from math import exp
 from typing import TYPE_CHECKING
 
 from noisebank.core.errors import BadRequest
-from noisebank.core.rendering import NO_BOUND, format_confidence, is_time_series, row_label
+from noisebank.core.rendering import NO_BOUND, format_confidence, is_time_series, row_label, time_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from noisebank.core.estimates import Estimate
     from noisebank.core.result import Result
 
-MAX_BARS, MAX_TIME_LABELS = 60, 8
+MAX_BARS = 60
+MAX_LABEL_CHARACTERS = 48
+"""Of all labels below a line together: more would overlap."""
 BLUE, GREY = "#0072B2", "#444444"
 BAR_HEIGHT = 0.32
 """Of one group, in inches."""
@@ -80,9 +82,10 @@ def _draw_line(panel: Axes, result: Result, name: str) -> None:
         [index for index, _, _ in bounded], [low for _, low, _ in bounded], [high for _, _, high in bounded],
         color=BLUE, alpha=0.25, linewidth=0,
     )  # fmt: skip
-    step = -(-len(result.rows) // MAX_TIME_LABELS)
-    ticks = range(0, len(result.rows), step)
-    panel.set_xticks(list(ticks), [row_label(result.rows[index]) for index in ticks])
+    labels = time_labels(result)
+    step = -(-len(labels) // max(2, MAX_LABEL_CHARACTERS // max(map(len, labels))))
+    ticks = range(0, len(labels), step)
+    panel.set_xticks(list(ticks), [labels[index] for index in ticks])
 
 
 def _draw_number(panel: Axes, estimate: Estimate) -> None:

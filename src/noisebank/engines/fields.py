@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import inf
 from types import MappingProxyType
 
@@ -20,6 +21,8 @@ from noisebank.queries.groups import column_groups
 from noisebank.queries.values import ValueSet, make_value_set
 
 NOTHING_ELSE: Mapping[str, str] = MappingProxyType({})
+MIN_EVEN_BINS = 256
+"""Bins from which on a number's bin is found by division, if they are equally wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,8 @@ class Field:
         parts = column_groups(self.column)
         if self.column.kind is Kind.BOOLEAN:
             return f"CASE WHEN {self.name} THEN 1 ELSE 0 END"
-        number = self._bin_sql([part.ranges[0][0] for part in parts], 0)
+        starts = [part.ranges[0][0] for part in parts]
+        number = self._even_bin_sql(starts) or self._bin_sql(starts, 0)
         # A missing value that is NaN, not NULL, would be larger than all edges; it counts as the lower bound.
         return f"CASE WHEN {self.missing_test} THEN 0 ELSE {number} END"
 
@@ -247,6 +251,14 @@ class Field:
         runs = make_value_set(map(int, keys)).ranges
         name = self.name
         return [f"({name} >= {self.edge_sql(low)} AND {name} < {self.edge_sql(high + 1)})" for low, high in runs]
+
+    def _even_bin_sql(self, starts: list[int]) -> str | None:
+        """Returns SQL for the number of the last start not above the step, where many starts are equally far apart: by
+        division, since a statement with thousands of arms takes seconds to read. None where they are not."""
+        if len(starts) < MIN_EVEN_BINS or len({after - before for before, after in pairwise(starts)}) > 1:
+            return None
+        width, position = starts[1] - starts[0], f"(({self.step_sql()}) - ({starts[0]}))"
+        return position if width == 1 else self.dialect.divide_whole(position, width)
 
     def _bin_sql(self, starts: list[int], number: int) -> str:
         """Returns SQL for the number of the last start not above the step, by bisection."""

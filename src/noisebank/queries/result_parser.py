@@ -90,7 +90,8 @@ class ResultParser:
         if isinstance(bare, exp.Between):
             value = self._parse_operand(bare.this)
             low, high = self._parse_operand(bare.args["low"]), self._parse_operand(bare.args["high"])
-            return Condition("AND", (_compare(">=", value, low), _compare("<=", value, high)))
+            ends = (_compare(">=", value, low), _compare("<=", value, high))
+            return Condition("AND", tuple(self._check_key(each) for each in ends))
         if isinstance(bare, exp.In) and bare.expressions:
             value = self._parse_operand(bare.this)
             cases = [self._check_key(_compare("=", value, self._parse_operand(each))) for each in bare.expressions]

@@ -25,11 +25,32 @@ Check = Callable[[str], object]
 
 def suggest_question(statement: exp.Select, policy: Policy, check: Check) -> str | None:
     """Returns a question like a refused one that can be answered; None if there is none."""
-    for candidate in _Repair(statement, policy, check).list_candidates():
+    spelled = _spell_names(statement, policy)
+    respelled = [] if spelled == statement else [spelled]
+    for candidate in (*respelled, *_Repair(spelled, policy, check).list_candidates()):
         sql = str(candidate.sql(dialect="duckdb"))
         if len(sql) <= MAX_LENGTH and _is_answered(sql, check):
             return sql
     return None
+
+
+def _spell_names(statement: exp.Select, policy: Policy) -> exp.Select:
+    """Returns a statement with the declared column, and the account's table, in place of names that are like them."""
+    statement = statement.copy()
+    known = {name.lower(): name for name in policy.columns}
+    own = {each.alias.lower() for each in statement.find_all(exp.Alias, exp.CTE, exp.Subquery)}
+    for column in statement.find_all(exp.Column):
+        written = column.name.lower()
+        alike = [name for name in known if name[:1] == written[:1]]  # people rarely miss the first letter
+        close = get_close_matches(written, alike, 1, 0.7)
+        if close and written not in known.keys() | own:
+            name = known[close[0]]
+            column.set("this", exp.to_identifier(name, quoted=not name.isidentifier()))
+    for table in statement.find_all(exp.Table):
+        name = table.name.lower()
+        if name not in own and name != policy.name.lower() and get_close_matches(name, [policy.name.lower()], 1, 0.7):
+            table.set("this", exp.to_identifier(policy.name, quoted=not policy.name.isidentifier()))
+    return statement
 
 
 def _is_answered(sql: str, check: Check) -> bool:

@@ -99,6 +99,25 @@ def test_what_is_expected_is_an_arrangement_of_its_own():
 
 
 @pytest.mark.parametrize(
+    ("cubes", "texts", "suggested"),
+    [
+        ((("age", "town"),), [TOWN], []),  # the policy's own cube answers it already
+        ((("age", "town", "ill"),), [TOWN, "ill"], []),
+        ((("town",),), [TOWN], [(("town",), ("age", "town")), (("age", "town"),)]),
+        ((), [TOWN, "ill"], [(("age", "town"), ("ill",)), (("age", "ill", "town"),)]),
+        ((), [TOWN, "SELECT COUNT(*) FROM people WHERE age < 8"], [(("age", "town"),)]),  # one holds the other
+        ((("ill",),), ["ill"], []),
+        ((), ["SELECT COUNT(*) FROM people WHERE income < 3"], []),  # no bins
+    ],
+)
+def test_cubes_are_suggested_for_what_no_cube_can_answer(cubes, texts, suggested):
+    explanation = explain(replace(policy(), cubes=cubes), texts)
+    own = {(), cubes}
+    others = [each.policy.cubes for each in explanation.arrangements if each.policy.cubes not in own]
+    assert list(dict.fromkeys(others)) == suggested
+
+
+@pytest.mark.parametrize(
     ("text", "questions"),
     [
         ("", []), ("-- nothing", []), ("a\nb", ["a", "b"]), ("a; b;", ["a", "b"]), ("a;\n\nb -- c; d", ["a", "b"]),

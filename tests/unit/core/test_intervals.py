@@ -48,3 +48,9 @@ def test_the_proven_quantile_is_never_too_small(confidence):
         right = mpmath.sqrt(2) * mpmath.erfinv(mpmath.mpf(confidence.numerator) / confidence.denominator)
         bound = quantile_bound(confidence)
         assert 0 <= mpmath.mpf(bound.numerator) / bound.denominator - right < mpmath.mpf(2) ** -60
+
+
+def test_a_proven_quantile_is_worked_out_once() -> None:
+    """Every relative request asks for it, and a ball of 128 bits takes a while."""
+    confidence = Fraction(987, 1000)
+    assert quantile_bound(confidence) is quantile_bound(Fraction(1974, 2000))

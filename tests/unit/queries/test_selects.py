@@ -189,6 +189,10 @@ REFUSED = [
     ("SELECT pay, COUNT(*) FROM t GROUP BY pay", r"bins = \[",
      "SELECT FLOOR(pay / 50) * 50 AS pay_from, COUNT(*) FROM t GROUP BY 1"),
     ("SELECT COUNT(*) FROM t WHERE wage > 5 AND age > 60", "wage", "SELECT COUNT(*) FROM t WHERE age > 60"),
+    ("SELECT citi, COUNT(*) AS n FROM t WHERE ages > 60 AND NOT il GROUP BY citi ORDER BY n DESC LIMIT 1", "citi",
+     "SELECT city, COUNT(*) AS n FROM t WHERE age > 60 AND NOT ill GROUP BY city ORDER BY n DESC LIMIT 1"),
+    ("SELECT AVG(Age) FROM tt WHERE CITTY = 'X'", "there is no table tt",
+     "SELECT AVG(Age) FROM t WHERE city = 'x'"),
     ("SELECT SUM(SUM(pay)) OVER (ORDER BY city) FROM t GROUP BY city", "OVER",
      "SELECT city, AVG(pay) FROM t GROUP BY city"),
 ]  # fmt: skip

@@ -81,6 +81,27 @@ def test_transactions_are_read_in_their_one_spelling():
             decode_transaction(wrong)
 
 
+def test_a_call_is_tried_at_the_time_that_it_is_and_changes_nothing(tmp_path: Path):
+    now = [1_700_000_000.0]
+    with closing(create_dev_chain(tmp_path / "chain", SystemEntropy(), lambda: now[0])) as chain:
+        registry, task, _, door = posted(chain, tmp_path)
+        door.close()
+        cancel, blocks = model_registry().encode_call("cancel", task), list(chain.state.block_digests)
+        for seconds, late in ((0, False), (59, False), (60, True), (60, True)):
+            now[0] = 1_700_000_000.0 + seconds
+            if late:
+                assert chain.simulate_call(ANNA.address, registry.contract, cancel) == b""
+            else:
+                with pytest.raises(LedgerRefused, match="not late yet"):
+                    chain.simulate_call(ANNA.address, registry.contract, cancel)
+        with pytest.raises(LedgerRefused, match="not the poster"):
+            chain.simulate_call(MALLORY.address, registry.contract, cancel)
+        now[0] = 0.0  # a clock that was set back: a chain's time never is
+        with pytest.raises(LedgerRefused, match="not late yet"):
+            chain.simulate_call(ANNA.address, registry.contract, cancel)
+        assert chain.state.block_digests == blocks
+
+
 def test_forged_submissions_are_refused(chain: DevChain, tmp_path: Path):
     """Signed by somebody else, changed after signing, sent twice, for another chain: none gets in."""
     registry, task, secret, door = posted(chain, tmp_path)
