@@ -13,7 +13,6 @@ from noisebank.account.cube_looks import price_look
 from noisebank.account.derived.aggregates import combine_quotes
 from noisebank.account.pipeline import preview_plan
 from noisebank.account.selects import ParsedSelect
-from noisebank.account.transaction import fit_transaction
 from noisebank.core.asks import OWNER
 from noisebank.core.errors import NoisebankError
 from noisebank.core.estimates import CONFIDENCE, standard_deviation
@@ -25,6 +24,7 @@ from noisebank.planning.coarse_looks import DEFAULT_SPEND
 from noisebank.planning.pricing import AccuracyTarget
 from noisebank.planning.relative import RelativeTarget
 from noisebank.planning.reuse import Plan
+from noisebank.planning.transaction import fit_transaction
 from noisebank.queries.cells import policy_cubes
 from noisebank.queries.query import Question
 
