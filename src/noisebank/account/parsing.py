@@ -155,6 +155,7 @@ def find_goal(accuracy: AccuracyTarget, select: SelectList) -> ErrorGoal | None:
         return None
     released = {Released(index) for index in list_linear(select.aggregates)}
     is_linear = all(column.expression in released for column in select.items) and not select.grouping_sets
+    is_linear = is_linear and len(released) == len(select.aggregates)  # also those that only HAVING or ORDER BY needs
     if isinstance(accuracy, WithinTarget):
         return None if is_linear else ErrorGoal(accuracy.within, None)
     if isinstance(accuracy, RelativeTarget):

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
-from noisebank.policy.model import Column, Policy
+from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.arguments import describe_argument
 from noisebank.queries.bins import suggest_bins
 from noisebank.queries.conditions import ConditionParser, find_column
@@ -176,9 +176,8 @@ class AggregateRewriter:
         column = self._argument_column(bare)
         argument = strip_parens(bare.this).sql(dialect="duckdb")
         if not isinstance(bare, exp.Mode) and not column.is_numeric:
-            raise BadQuery(
-                f"column {column.name} is {column.kind.value}, not a number: {bare.key.upper()} needs numbers"
-            )
+            what = "codes, as it has keys" if column.kind is Kind.INTEGER else column.kind.value
+            raise BadQuery(f"column {column.name} is {what}, not a number: {bare.key.upper()} needs numbers")
         if column.is_numeric and not column.keys and not column.bins and column.low is not None:
             raise BadQuery(
                 f"{bare.key.upper()}({column.name}) needs bins: declare some in the policy, for example "
