@@ -89,6 +89,24 @@ def test_the_same_outcomes_of_a_batch(local: Any, remote: Any, atomic: bool) -> 
     assert list(map(describe, ours)) == list(map(describe, theirs))
 
 
+@pytest.mark.parametrize("atomic", [False, True])
+def test_the_same_outcomes_of_a_batch_that_spends_a_share(local: Any, remote: Any, atomic: bool) -> None:
+    texts = [SEVERAL, GROUPED, SMOKERS] + ([] if atomic else [NONSENSE])
+    asks = [Ask(sql, key="share" if atomic else f"share {place}") for place, sql in enumerate(texts)]
+    before, budget = local.state.spent, local.state.budget
+    assert local.quote_many(asks[:3], spend="2%") == remote.quote_many(asks[:3], spend="2%")
+    assert local.quote_together(asks[:3], spend=0.02) == remote.quote_together(asks[:3], spend=0.02)
+    theirs = remote.ask_many(asks, spend="2%", atomic=atomic, **({"key": "share"} if atomic else {}))
+    ours = local.ask_many(asks, spend="2%", atomic=atomic)
+    assert list(map(describe, ours)) == list(map(describe, theirs))
+    assert 0 <= local.state.spent.exact - before.exact <= budget.exact * 2 / 100
+    for door in (local, remote):
+        with pytest.raises(noisebank.NoisebankError, match="spend"):
+            door.ask_many(asks, spend="200%")
+        with pytest.raises(noisebank.NoisebankError, match=r"costs 2% of the budget and may cost 1%"):
+            door.ask("SELECT SUM(age) FROM people WHERE age < 44", spend="2%", max_cost="1%")
+
+
 def test_the_same_errors(local: Any, remote: Any) -> None:
     for sql, options in ((NONSENSE, ACCURACIES[0]), (SMOKERS, {"sigma": -1}), (SMOKERS, {"sigma": "0.001"})):
         caught = []

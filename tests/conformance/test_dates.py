@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from conformance.stores import Store
 from conformance.tables import policy_of
 from noisebank import Policy
-from support.internals import Column, Kind, SqlEngine, group_labels, group_order, parse_question
+from support.internals import (
+    Column,
+    Kind,
+    SqlEngine,
+    group_labels,
+    group_order,
+    make_engine,
+    parse_question,
+    read_header,
+)
 
 EPOCH = date(1970, 1, 1)
 ZONE = "Europe/Zurich"
@@ -130,6 +144,29 @@ def literal(column: Column, step: int) -> str:
 
 def ask_count(engine: SqlEngine, policy: Policy, condition: str) -> int:
     return engine.statistic(parse_question(f"SELECT COUNT(*) FROM t WHERE {condition}", policy).query)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_the_first_and_the_last_microsecond_that_a_file_can_hold(tmp_path: Path, zone: str | None) -> None:
+    """One row with the least integer was an error for everybody: what was worked out from it left 64 bits."""
+    moments = [-(2**63), -(2**63) + 1, -1, 0, 1, 1_750_000_000_000_001, 2**63 - 1]
+    stored = pyarrow.Array.from_buffers(
+        pyarrow.timestamp("us", zone),
+        len(moments),
+        [None, pyarrow.py_buffer(struct.pack(f"<{len(moments)}q", *moments))],
+    )
+    pyarrow.parquet.write_table(pyarrow.table({"clock": stored, "day": stored}), tmp_path / "t.parquet")
+    column = Column("clock", Kind.TIMESTAMP, low=-1, high=2_000_000_000, nullable=True, zone="UTC")
+    source = tmp_path / "t.parquet"
+    policy = replace(policy_of([column, DAY], row_cap=1000), source=source)
+    engine = make_engine(policy, read_header(source), "k")
+    infinite = [-(2**63) + 1, 2**63 - 1]  # how DuckDB stores what has no end
+    seconds = [None if moment in infinite else min(max(moment // 10**6, -1), 2 * 10**9) for moment in moments]
+    assert isinstance(engine, SqlEngine) and engine.inspect().rows == len(moments)
+    assert ask_count(engine, policy, "clock IS NULL") == seconds.count(None)
+    for second in {second for second in seconds if second is not None}:
+        moment = datetime(1970, 1, 1) + timedelta(seconds=second)
+        assert ask_count(engine, policy, f"clock = TIMESTAMP '{moment}'") == seconds.count(second), second
 
 
 CALENDAR: dict[str, Callable[[datetime], str]] = {

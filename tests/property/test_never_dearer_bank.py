@@ -164,7 +164,7 @@ def test_no_group_is_dearer_and_none_is_charged_too_little(tmp_path: Path, seed:
 def test_parts_of_a_group_that_are_planned_alone_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would be charged what it adds to the losses before the group: together they tell more."""
     monkeypatch.setattr(
-        "noisebank.account.transaction.ChargeLimits",
+        "noisebank.planning.transaction.ChargeLimits",
         lambda *limits: replace(ChargeLimits(*limits), measured_cubes=frozenset()),
     )
     assert not all(are_groups_paid(tmp_path))

@@ -69,11 +69,11 @@ def test_the_account_that_is_named_by_an_option_counts(bank: Path) -> None:
     assert run(bank, "ask", COUNT.format("north"), *WISH, "-a", "South").exit_code == 2
 
 
-def interrupt(bank: Path, question: str, before: bool) -> tuple[int, str]:
+def interrupt(bank: Path, question: str, before: bool, wish: tuple[str, ...] = WISH) -> tuple[int, str]:
     """Asks in a process of its own, and interrupts it before or after the reservation: its exit code and errors."""
     script = STOPPED_AT.format(module="ledger.chain", owner="Ledger", step="reserve_many", before=before)
     process = subprocess.Popen(
-        [sys.executable, "-c", script, "ask", question, *WISH, "--bank", str(bank)],
+        [sys.executable, "-c", script, "ask", question, *wish, "--bank", str(bank)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(SOURCES)},
     )  # fmt: skip
@@ -102,3 +102,41 @@ def test_an_interrupted_question_says_what_it_cost(bank: Path, question: str) ->
     key = errors.split("--key ")[1].split()[0]
     answer = json.loads(run(bank, "ask", question, *WISH, "--key", key, "--json").stdout)
     assert answer["rows"] and spent() == paid
+
+
+def test_an_interrupted_look_says_that_only_it_is_charged(bank: Path) -> None:
+    question, wish = "SELECT AVG(age) FROM north WHERE smoker", ("--within", "20")
+
+    def spent() -> int:
+        with open_bank(bank) as opened:
+            return opened.account("north").state.spent.units
+
+    code, errors = interrupt(bank, question, before=False, wish=wish)
+    assert code == 130 and "a coarse look is charged" in errors, errors
+    looked = spent()
+    key = errors.split("--key ")[1].split()[0]
+    answer = json.loads(run(bank, "ask", question, *wish, "--key", key, "--json").stdout)
+    assert answer["rows"] and spent() >= looked > 0
+    assert run(bank, "ask", question, *wish, "--key", key, "--json").exit_code == 0
+    with open_bank(bank) as opened:
+        paid = sum(entry.cost.units for entry in opened.account("north").statement().entries)
+    assert paid == spent()  # nothing twice
+
+
+def test_an_interrupt_while_the_command_is_loaded_says_nothing_else() -> None:
+    script = """
+import builtins, signal
+real = builtins.__import__
+def stop(name, *rest):
+    if name == "click":
+        signal.raise_signal(signal.SIGINT)
+    return real(name, *rest)
+builtins.__import__ = stop
+from noisebank.__main__ import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, "ask", "anything"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted; nothing was charged\n")

@@ -1,4 +1,4 @@
-"""Executes the notebooks of docs/notebooks and turns them into pages. Outputs are text.
+"""Executes the notebooks of docs/notebooks and turns them into pages. Outputs are text, and the pictures of figures.
 
     python -m tools.docsite.notebooks          # executes all of them and writes their outputs
 
@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ FOLDER = ROOT / "docs" / "notebooks"
 NAMES = ("owner", "analyst", "auditor", "study")
 Notebook = dict[str, Any]
 CELL_RUNNER = """
-import ast, contextlib, io, json, sys
+import ast, base64, contextlib, io, json, sys
 namespace, outputs = {"__name__": "__main__"}, []
 for source in json.load(sys.stdin):
     tree, printed = ast.parse(source), io.StringIO()
@@ -34,10 +35,14 @@ for source in json.load(sys.stdin):
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, "<cell>", "exec"), namespace)
         value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace) if last else None
-    outputs.append([printed.getvalue(), "" if value is None else repr(value)])
+    picture = io.BytesIO()
+    if type(value).__name__ == "Figure":
+        value.savefig(picture, format="png", dpi=80)
+    shown = "" if value is None else repr(value)
+    outputs.append([printed.getvalue(), shown, base64.b64encode(picture.getvalue()).decode()])
 json.dump(outputs, sys.stdout)
 """
-"""Runs in a process of its own: prints what each cell printed, and how its last expression shows itself."""
+"""Runs in a process of its own: prints what each cell printed, how its last expression shows itself, its picture."""
 
 
 def read_notebook(name: str) -> Notebook:
@@ -67,8 +72,8 @@ def execute_notebook(name: str, folder: Path, variables: dict[str, str]) -> Note
         [sys.executable, "-c", CELL_RUNNER], cwd=folder, env=environment, text=True, check=True, stdout=subprocess.PIPE,
         input=json.dumps(["".join(cell["source"]) for cell in cells]),
     )  # fmt: skip
-    for number, (cell, (printed, value)) in enumerate(zip(cells, json.loads(process.stdout), strict=True), start=1):
-        cell["execution_count"], cell["outputs"] = number, list(_list_outputs(number, printed, value))
+    for number, (cell, shown) in enumerate(zip(cells, json.loads(process.stdout), strict=True), start=1):
+        cell["execution_count"], cell["outputs"] = number, list(_list_outputs(number, *shown))
     return notebook
 
 
@@ -94,7 +99,14 @@ def write_notebook_pages(folder: Path) -> None:
         for cell in read_notebook(name)["cells"]:
             source = "".join(cell["source"])
             parts.append(source if cell["cell_type"] == "markdown" else format_block(source, "python"))
-            parts += [format_block(text, "text") for text in list_outputs({"cells": [cell]})]
+            for output in cell.get("outputs", ()):
+                picture = output.get("data", {}).get("image/png")
+                if picture is None:
+                    parts += [format_block(text, "text") for text in list_outputs({"cells": [{"outputs": [output]}]})]
+                    continue
+                file = folder / f"{name}-{cell['execution_count']}.png"
+                file.write_bytes(b64decode(picture))
+                parts.append(f"![The figure that the cell above draws]({folder.name}/{file.name})")
         write_if_changed(folder / f"{name}.md", "\n\n".join(parts) + "\n")
 
 
@@ -120,11 +132,13 @@ def serve_bank(folder: Path) -> Iterator[str]:
             process.stdout.close()
 
 
-def _list_outputs(number: int, printed: str, value: str) -> Iterator[dict[str, Any]]:
+def _list_outputs(number: int, printed: str, value: str, picture: str) -> Iterator[dict[str, Any]]:
     if printed:
         yield {"output_type": "stream", "name": "stdout", "text": printed.splitlines(keepends=True)}
     if value:
-        data = {"text/plain": value.splitlines(keepends=True)}
+        data: dict[str, Any] = {"text/plain": value.splitlines(keepends=True)}
+        if picture:
+            data["image/png"] = picture
         yield {"output_type": "execute_result", "execution_count": number, "metadata": {}, "data": data}
 
 

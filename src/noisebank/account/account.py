@@ -11,18 +11,20 @@ from functools import partial
 from typing import Any, TypeVar
 
 from noisebank.account.answers import Answer
+from noisebank.account.batch_spend import spread_spend
 from noisebank.account.coarse_looks import LookedRequest, answer_looked, build_looked_result, start_request
 from noisebank.account.context import AccountContext
 from noisebank.account.cube import CubeStrategy
 from noisebank.account.cube_planner import CubePlanner
-from noisebank.account.parsing import ParsedRequest, RequestParser, add_question, join_selects
-from noisebank.account.pipeline import BatchItem, answer_batch
+from noisebank.account.parsing import ParsedRequest, RequestParser, join_selects
+from noisebank.account.pipeline import answer_batch
 from noisebank.account.plain import PlainStrategy
 from noisebank.account.quotes import quote_question, quote_select
 from noisebank.account.released_answers import ReleasedAnswers
 from noisebank.account.results import build_result
-from noisebank.account.selects import ParsedSelect, TargetedQuestion
+from noisebank.account.selects import ParsedSelect
 from noisebank.account.statement import cut_statement, list_history, make_statement
+from noisebank.account.together import join_requests, parse_together
 from noisebank.core.asks import OWNER, Ask, collect_accuracy
 from noisebank.core.charges import Charge, rank_cases
 from noisebank.core.entropy import Entropy
@@ -33,11 +35,10 @@ from noisebank.core.receipts import Receipt
 from noisebank.core.result import Result
 from noisebank.core.statement import HistoryEntry, Statement
 from noisebank.core.units import ZERO_PRECISION, Exact, Precision
-from noisebank.core.wording import budget_share
+from noisebank.core.wording import budget_share, describe_balance
 from noisebank.engines.engine import Engine
 from noisebank.ledger.books import Budgets
 from noisebank.ledger.chain import Ledger
-from noisebank.ledger.encoding import MAX_GROUP_PARTS
 from noisebank.ledger.protocol import AccountState, View
 from noisebank.planning.pricing import AccuracyTarget, check_confidence, parse_accuracy
 from noisebank.planning.relative import RelativeTarget
@@ -98,13 +99,22 @@ class Account:
     ) -> Result:
         """Answers a question: SQL, or the name of one of the policy's queries.
 
-        Choose the accuracy in one way: `epsilon` and `delta` (`calibration` says how they name a noise level), or
-        `within` a distance, or `relative` to the true value if that is at least a `floor`, or `sigma`, the noise's
-        standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
-        `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
-        `groups="all"` for all of them at once. `key` makes a retry safe: the same key gives the same answer, charged
-        once. `max_cost` is the most to spend: precision, or a share of the budget ("1%"). With `best`, a more precise
-        answer is given if it is free and the analyst's view has room for it.
+        Say how accurate the answer shall be, in one way:
+
+        - `within`: a distance from the true value, at `confidence`.
+        - `relative`: a share of the true value, such as "2%"; for plain counts and sums, if it is at least a `floor`.
+        - `spend`: the most accurate answer for a share of the budget, such as "1%".
+        - `epsilon` and `delta`: the privacy loss of this answer alone; `calibration` says how they name a noise level.
+        - `sigma`: the noise's standard deviation.
+
+        And, with any of these:
+
+        - `confidence`: of `within`, `relative` and the stated intervals; 0.95 unless said otherwise.
+        - `groups`: "all" if the confidence shall hold for all numbers of a table at once, not for each.
+        - `max_cost`: the most to spend, a share of the budget such as "1%", or a precision.
+        - `key`: makes a retry safe: the same key gives the same answer, charged once.
+        - `analyst`: on whose behalf; the owner's unless said otherwise.
+        - `best`: a more precise answer is given if it is free and the analyst's view has room for it.
         """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
@@ -115,12 +125,15 @@ class Account:
             raise request.item.error
         return self._derive_results(request.sql, request.select, request.item.answers, looked)
 
-    def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False) -> list[Outcome]:
+    def ask_many(self, requests: Sequence[Ask], *, atomic: bool = False, spend: Exact | None = None) -> list[Outcome]:
         """Answers many questions; returns one outcome each, in their order. One that fails never affects another.
 
+        `spend`, a share of the budget such as "1%", says how accurate all answers shall be: together they cost at most
+        that, and what several questions need is paid for once. The questions then have no accuracy of their own.
         With `atomic`, all are charged together, or none: they have one key, one analyst and one price, their `max_cost`
         are added up, and if the contract refuses, all have the same error. An atomic batch has at most 16 questions.
         """
+        requests = self.spread_spend(requests, spend)
         if atomic:
             return self._ask_together(requests)
         parsed = [capture_refusal(partial(self._parser.parse_request, request)) for request in requests]
@@ -135,25 +148,11 @@ class Account:
         """Answers questions as one atomic group. An error is the outcome of all."""
         if not requests:
             return []
-        first = requests[0]
         try:
-            if any((request.key, request.analyst) != (first.key, first.analyst) for request in requests):
-                raise BadRequest("atomic", "several keys or analysts", "questions together have one of each")
-            parsed = [self._parser.parse_request(request) for request in requests]
-            if any(request.select.goal is not None for request in parsed):
-                raise BadRequest("atomic", "within or relative", "needs looks, which are charged before: say epsilon")
-            limits = [request.item.max_cost for request in parsed if request.item.max_cost is not None]
-            if 0 < len(limits) < len(requests):
-                raise BadRequest("max_cost", "of some", "must be given for all questions together, or for none")
-            questions: list[TargetedQuestion] = []
-            indices = [[add_question(questions, part) for part in request.select.questions] for request in parsed]
-            if len(questions) > MAX_GROUP_PARTS:
-                raise BadRequest("atomic", f"{len(questions)} questions", f"at most {MAX_GROUP_PARTS} together")
+            parsed = parse_together(requests, self._parser)
+            group, indices = join_requests(requests, parsed)
         except NoisebankError as error:
             return [error] * len(requests)
-        limit = sum(limits, ZERO_PRECISION) if limits else None
-        plainly = any(request.item.plainly for request in parsed)
-        group = BatchItem(questions, limit, first.key, first.analyst, plainly)
         answer_batch(self.context, [group])
         outcomes = []
         for request, own in zip(parsed, indices, strict=True):
@@ -227,15 +226,20 @@ class Account:
         )
         return quote_select(self.context, *self._parser.parse_now(sql, options), analyst=analyst)
 
-    def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
-        """Returns what each answer would cost now, alone, or why there is none."""
+    def quote_many(self, requests: Sequence[Ask], *, spend: Exact | None = None) -> list[Quote | NoisebankError]:
+        """Returns what each answer would cost now, alone, or why there is none; `spend` as for `ask_many`."""
         return [
             capture_refusal(partial(self.quote, request.sql, **request.accuracy, analyst=request.analyst))
-            for request in requests
+            for request in self.spread_spend(requests, spend)
         ]
 
-    def quote_together(self, requests: Sequence[Ask]) -> Quote:
+    def spread_spend(self, requests: Sequence[Ask], spend: Exact | None) -> list[Ask]:
+        """Returns questions with the accuracy that each of them has if all together cost at most `spend`."""
+        return spread_spend(self.context, self._parser.parse_list, requests, spend)
+
+    def quote_together(self, requests: Sequence[Ask], *, spend: Exact | None = None) -> Quote:
         """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
+        requests = self.spread_spend(requests, spend)
         parsed = [self._parser.parse_now(request.sql, request.accuracy) for request in requests]
         sql = "; ".join(text for text, _ in parsed)
         analyst = next((request.analyst for request in requests), OWNER)
@@ -246,6 +250,10 @@ class Account:
         return quote_question(self.context, question, accuracy, plainly)
 
     # -- what others read ----------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        balance = describe_balance(self.state.spent, self.state.budget, self.epsilon, float(self.policy.delta))
+        return f"Account({self.name}: {balance})"
 
     @property
     def name(self) -> str:

@@ -27,8 +27,9 @@ def make_claims(
     digest = context.secrets.analyst_digest(analyst)
     claims = [_make_claim(context, id, digest, *part) for id, part in zip(ids, planned, strict=True)]
     costs = context.ledger.books.price_claims(claims)
-    if max_cost is not None and len(planned) > 1 and sum(costs, ZERO_PRECISION) > max_cost:
-        raise PriceMoved(max_cost)
+    total = sum(costs, ZERO_PRECISION)
+    if max_cost is not None and len(planned) > 1 and total > max_cost:
+        raise PriceMoved(max_cost, total, context.state.budget)
     limited = []
     for claim, (_, plan), cost in zip(claims, planned, costs, strict=True):
         highest = cost if plan.cube_number else plan.target

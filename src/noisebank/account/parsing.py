@@ -26,7 +26,7 @@ from noisebank.core.quote import Quote
 from noisebank.core.units import MIN_PRECISION, ZERO_PRECISION, Exact, Precision, ceil_to_ladder, parse_exact
 from noisebank.ledger.encoding import MAX_GROUP_PARTS
 from noisebank.planning.coarse_looks import ErrorGoal, check_looked_confidence, first_look_precision, shrink_bits
-from noisebank.planning.precision_shares import optimal_shares
+from noisebank.planning.precision_shares import balance_shares, optimal_shares
 from noisebank.planning.pricing import (
     AccuracyTarget,
     PrecisionTarget,
@@ -136,16 +136,17 @@ def target_select(context: AccountContext, select: SelectList, options: dict[str
         check_looked_confidence(stated)
         questions, indices = _target_parts(context, select, None)
     elif options.get("spend") is not None:
-        distinct = {question.query for aggregate in select.aggregates for question in aggregate.questions}
-        share = divide_target(accuracy, [Fraction(1, len(distinct))])[0]
-        questions, indices = _join_targets([[(each, share) for each in own.questions] for own in select.aggregates])
+        shares = balance_shares(select.aggregates, context.sensitivity_of)
+        targets = dict(zip(shares, divide_target(accuracy, list(shares.values())), strict=True))
+        parts = [[(each, targets[each.query]) for each in own.questions] for own in select.aggregates]
+        questions, indices = _join_targets(parts)
     else:
         questions, indices = _target_parts(context, select, accuracy)
     if len(questions) > MAX_GROUP_PARTS:
         raise UnsupportedQuery(
             f"a SELECT that needs {len(questions)} questions", f"at most {MAX_GROUP_PARTS} are charged together"
         )
-    return ParsedSelect(select, questions, indices, float(stated), float(confidence), goal)
+    return ParsedSelect(select, questions, indices, float(stated), float(confidence), goal, groups == "all")
 
 
 def find_goal(accuracy: AccuracyTarget, select: SelectList) -> ErrorGoal | None:
@@ -154,6 +155,7 @@ def find_goal(accuracy: AccuracyTarget, select: SelectList) -> ErrorGoal | None:
         return None
     released = {Released(index) for index in list_linear(select.aggregates)}
     is_linear = all(column.expression in released for column in select.items) and not select.grouping_sets
+    is_linear = is_linear and len(released) == len(select.aggregates)  # also those that only HAVING or ORDER BY needs
     if isinstance(accuracy, WithinTarget):
         return None if is_linear else ErrorGoal(accuracy.within, None)
     if isinstance(accuracy, RelativeTarget):

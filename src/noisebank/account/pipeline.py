@@ -17,7 +17,6 @@ from noisebank.account.context import AccountContext
 from noisebank.account.cube_looks import buy_look_if_affordable, price_look
 from noisebank.account.selects import TargetedQuestion
 from noisebank.account.strategies import PaidQuestion, Strategy
-from noisebank.account.transaction import fit_transaction
 from noisebank.core.asks import OWNER
 from noisebank.core.errors import (
     BadRequest,
@@ -33,6 +32,7 @@ from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Claim, Reservation
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery
+from noisebank.planning.transaction import fit_transaction
 from noisebank.queries.query import Query, Question
 from noisebank.vault.vault import Request, SealedAnswer
 

@@ -89,7 +89,9 @@ class ReleasedAnswers:
         self, sealed: SealedAnswer, question: Question, target: Precision
     ) -> tuple[tuple[Fraction, ...], float]:
         """Returns the released numbers in the question's unit, and the noise's standard deviation."""
-        values = tuple(value.exact * question.unit + question.offset for value in sealed.values)
+        values = tuple(value.exact * question.unit for value in sealed.values)
+        if question.offset:
+            values = tuple(value + question.offset for value in values)
         if "variances" in sealed.body:
             largest = max(Fraction(variance) for variance in sealed.body["variances"])
             return values, sqrt(largest * question.unit**2)

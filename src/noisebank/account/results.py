@@ -36,7 +36,8 @@ def build_result(
     select, evaluator = parsed.select, ExpressionEvaluator(parsed.select.aggregates)
     table = build_table(parsed, answers, evaluator)
     confidence = parsed.confidence
-    if table.is_selected_by_noise:  # chosen among many by their noise: all intervals hold together (Bonferroni)
+    if table.is_selected_by_noise and not parsed.holds_at_once:
+        # Chosen among many by their noise: all intervals of a column hold together (Bonferroni).
         confidence = 1 - (1 - confidence) / max(1, table.candidates)
     items = tuple(column.name for column in select.items)
     rows = []
@@ -90,7 +91,7 @@ def _list_notes(
     """Returns what a reader must know of the numbers, in sentences."""
     select = parsed.select
     notes = [note for column in select.items for note in _list_column_notes(column, select, evaluator)]
-    notes += _list_order_notes(select, table, parsed.confidence)
+    notes += _list_order_notes(select, table, parsed)
     if select.grouping_sets:
         notes.append("(all) sums the finest groups; values that are no declared key, and missing ones, are in none")
     for name in (column.name for column in select.items):
@@ -112,7 +113,7 @@ def _list_column_notes(column: OutputColumn, select: SelectList, evaluator: Expr
     return notes
 
 
-def _list_order_notes(select: SelectList, table: NumberTable, confidence: float) -> list[str]:
+def _list_order_notes(select: SelectList, table: NumberTable, parsed: ParsedSelect) -> list[str]:
     notes = []
     names = [
         next((column.name for column in select.items if column.expression == term.by), "a number that is not selected")
@@ -123,10 +124,10 @@ def _list_order_notes(select: SelectList, table: NumberTable, confidence: float)
         named = " and ".join(names)
         notes.append(f"rows are in the order of {named} as released, with noise: the true order may differ")
     if table.is_selected_by_noise:
-        sure = format_confidence(confidence)
+        together = "all of them" if parsed.holds_at_once else "those of one column"
         notes.append(
             f"which of the {table.candidates} rows are shown is decided by noisy numbers: so the intervals are wider, "
-            f"and those of one column hold together with {sure} confidence"
+            f"and {together} hold together with {format_confidence(parsed.nominal_confidence)} confidence"
         )
     elif len(table.rows) < table.candidates:
         notes.append(f"{len(table.rows)} of {table.candidates} rows are shown; all are measured and paid for")

@@ -28,3 +28,5 @@ class ParsedSelect:
     nominal_confidence: float = CONFIDENCE
     goal: ErrorGoal | None = None
     """Of a request whose noise depends on the data; its questions' targets are those of a first look."""
+    holds_at_once: bool = False
+    """Whether all intervals of the table hold at once, those of rows that are not shown as well."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 
@@ -60,6 +61,9 @@ class Bank:
             self._resources.close()
             raise
 
+    def __repr__(self) -> str:
+        return f"Bank({self.folder}: {', '.join(sorted(self._accounts)) or 'no account yet'})"
+
     @property
     def ledger(self) -> Ledger:
         """The ledger that decides every charge."""
@@ -99,7 +103,9 @@ class Bank:
             what = f"say which: {', '.join(sorted(self._accounts))}" if self._accounts else "this bank has none yet"
             raise BadRequest("account", None, what)
         if name not in self._accounts:
-            raise BadRequest("account", name, f"this bank has {', '.join(sorted(self._accounts)) or 'none yet'}")
+            close = get_close_matches(name.lower(), list(self._accounts), 1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise BadRequest("account", name, f"this bank has {', '.join(sorted(self._accounts)) or 'none yet'}{meant}")
         return self._accounts[name]
 
     def find_account(self, question: str, name: str | None = None) -> Account:

@@ -28,6 +28,7 @@ from noisebank.core.errors import BadRequest, NoisebankError
 if TYPE_CHECKING:
     from noisebank.bank.folder import BankParts
     from noisebank.core.receipts import Receipt
+    from noisebank.core.result import Result
 
 
 @click.command("ask")
@@ -66,38 +67,60 @@ def ask_question(
 
     Example:  noisebank ask "SELECT COUNT(*) FROM survey WHERE age > 60" --within 25
     """
-    from noisebank.cli.render import show_json, show_outcomes, show_result
-    from noisebank.core.entropy import SystemEntropy
-    from noisebank.core.result import Result
-
     if (question is None) == (file is None):
         raise BadRequest("question", question or None, "ask one question, or those of a --file")
     if atomic and file is None:
         raise BadRequest("atomic", question, "goes with --file: one question is charged at once anyway")
     if as_csv and (as_json or question is None):
         raise BadRequest("csv", "json" if as_json else file, "goes with one question, without --json")
-    # A key of our own makes an interrupted question one that can be asked again.
-    key = SystemEntropy().token(16).hex() if key is None else key
-    if question is None:
-        assert file is not None
-        questions, accuracy = read_questions(file), collect_accuracy(**options)
-        keys = make_keys(key, len(questions), atomic)
-        with _report_interrupt(folder, analyst, key, keys), open_recovered_bank(folder) as bank:
-            outcomes = ask_questions(bank, account, questions, accuracy, max_cost, analyst, key, atomic)
-        answers = [outcome for outcome in outcomes if isinstance(outcome, Result)]
-        if receipt is not None:
-            _write_receipts(receipt, [each for answer in answers for each in answer.receipts])
-        show_outcomes(questions, outcomes, as_json)
-        sys.exit(0 if len(answers) == len(questions) else 1)
-    with _report_interrupt(folder, analyst, key, [key]), open_recovered_bank(folder) as bank:
-        selected = bank.find_account(question, account)
-        result = selected.ask(question, max_cost=max_cost, key=key, analyst=analyst, **options)
-        if receipt is not None:
-            _write_receipts(receipt, result.receipts)
+    with _report_interrupt(folder, analyst) as keys:
+        # A key of our own makes an interrupted question one that can be asked again.
+        key = _make_key() if key is None else key
+        if file is not None:
+            questions, accuracy = read_questions(file), collect_accuracy(**options)
+            keys += [key, *make_keys(key, len(questions), atomic)]
+            with open_recovered_bank(folder) as bank:
+                outcomes = ask_questions(bank, account, questions, accuracy, max_cost, analyst, key, atomic)
+            _show_outcomes(questions, outcomes, receipt, as_json)
+            return
+        assert question is not None
+        keys += [key, key]
+        with open_recovered_bank(folder) as bank:
+            selected = bank.find_account(question, account)
+            result = selected.ask(question, max_cost=max_cost, key=key, analyst=analyst, **options)
+        _show_result(result, receipt, as_json, as_csv)
+
+
+def _make_key() -> str:
+    from noisebank.core.entropy import SystemEntropy
+
+    return SystemEntropy().token(16).hex()
+
+
+def _show_result(result: Result, receipt: Path | None, as_json: bool, as_csv: bool) -> None:
+    from noisebank.cli.render import show_json, show_result
+
+    if receipt is not None:
+        _write_receipts(receipt, result.receipts)
     if as_csv:
         click.echo(result.to_csv(), nl=False)
-        return
-    show_json(result.to_json()) if as_json else show_result(result)
+    elif as_json:
+        show_json(result.to_json())
+    else:
+        show_result(result)
+
+
+def _show_outcomes(
+    questions: Sequence[str], outcomes: Sequence[Result | NoisebankError], receipt: Path | None, as_json: bool
+) -> None:
+    """Shows what came of each question; ends the command with 1 if one has no answer."""
+    from noisebank.cli.render import show_outcomes
+
+    answers = [outcome for outcome in outcomes if not isinstance(outcome, NoisebankError)]
+    if receipt is not None:
+        _write_receipts(receipt, [each for answer in answers for each in answer.receipts])
+    show_outcomes(questions, outcomes, as_json)
+    sys.exit(0 if len(answers) == len(questions) else 1)
 
 
 def _write_receipts(path: Path, receipts: Sequence[Receipt]) -> None:
@@ -108,27 +131,37 @@ def _write_receipts(path: Path, receipts: Sequence[Receipt]) -> None:
 
 
 @contextmanager
-def _report_interrupt(folder: Path, analyst: str, key: str, keys: Sequence[str]) -> Iterator[None]:
+def _report_interrupt(folder: Path, analyst: str) -> Iterator[list[str]]:
     """Ends the command at Ctrl-C, and says whether something was charged and how to get its answer.
 
-    `keys` are those of the questions, made from `key`.
+    Yields a list for keys: first the one that is said with --key, then those of the questions, made from it. As long as
+    it is empty, nothing can have been charged.
     """
+    keys: list[str] = []
     try:
-        yield
+        yield keys
     except KeyboardInterrupt:
-        again = f"ask the same again with --key {shlex.quote(key)}"
+        if not keys:
+            click.echo("interrupted; nothing was charged", err=True)
+            sys.exit(INTERRUPTED)
+        again = f"ask the same again with --key {shlex.quote(keys[0])}"
         try:
             with open_bank_parts(folder) as parts:
-                reserved = any(
-                    _is_reserved(parts, state.account, analyst, each)
-                    for state in parts.ledger.books.list_accounts()
-                    for each in keys
-                )
+                accounts = [state.account for state in parts.ledger.books.list_accounts()]
+                reserved = {
+                    ending
+                    for ending in ("", " / look 1")
+                    if any(_is_reserved(parts, each, analyst, key + ending) for each in accounts for key in keys[1:])
+                }
         except (NoisebankError, KeyboardInterrupt):
             click.echo(f"interrupted; whether it was charged is not known: {again}, it is charged once", err=True)
         else:
-            paid = f"interrupted; the question is charged: {again} to get its answer, at no further cost"
-            click.echo(paid if reserved else "interrupted; nothing was charged", err=True)
+            outcome = "nothing was charged"
+            if "" in reserved:
+                outcome = f"the question is charged: {again} to get its answer, at no further cost"
+            elif reserved:
+                outcome = f"a coarse look is charged: {again} to go on from it, and pay the rest"
+            click.echo(f"interrupted; {outcome}", err=True)
         sys.exit(INTERRUPTED)
 
 

@@ -39,7 +39,8 @@ def handle_errors(command: Command, extra: str = "bank") -> Command:
             if options.get("as_json"):
                 from noisebank.cli.render import show_json
 
-                show_json({"error": error.kind, "message": str(error)})
+                nearest = getattr(error, "nearest", None)
+                show_json({"error": error.kind, "message": str(error)} | ({"nearest": nearest} if nearest else {}))
             click.secho(f"{'refused' if code == 1 else 'error'}: {error}", err=True, fg="red")
             sys.exit(code)
         except KeyboardInterrupt:
@@ -85,7 +86,9 @@ accuracy_options = combine_options(
                       "tenth of the largest that the policy allows."),
     click.option("--confidence", "-c", metavar="C", help="Of intervals, --within and --relative; 0.95 if not said."),
     click.option("--sigma", "-s", metavar="S", help="Or: the noise's standard deviation, in the answer's unit."),
-    click.option("--spend", metavar="P", help="Or: the most accurate answer for this share of the budget, e.g. 1%."),
+    click.option("--spend", metavar="P",
+                 help="Or: the most accurate answer for this share of the budget, e.g. 1%; with --file, all answers "
+                      "together."),
     click.option("--groups", type=click.Choice(["each", "all"]),
                  help="Whether --confidence holds for each number or for all of them at once; each unless said "
                       "otherwise."),

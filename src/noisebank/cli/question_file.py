@@ -33,8 +33,12 @@ def ask_questions(
     bank: Bank, name: str | None, questions: Sequence[str], accuracy: AccuracyOptions, max_cost: str | None,
     analyst: str, key: str, atomic: bool,
 ) -> list[Result | NoisebankError]:  # fmt: skip
-    """Asks questions, each of the account that it names; returns one outcome each, in their order."""
-    keys = make_keys(key, len(questions), atomic)
+    """Asks questions, each of the account that it names; returns one outcome each, in their order.
+
+    A `spend` is for all questions of an account together.
+    """
+    keys, accuracy = make_keys(key, len(questions), atomic), accuracy.copy()
+    spend = accuracy.pop("spend", None)
     asks = [
         Ask(question, accuracy, max_cost, own_key, analyst) for question, own_key in zip(questions, keys, strict=True)
     ]
@@ -46,14 +50,16 @@ def ask_questions(
             batches.setdefault(account.name, (account, []))[1].append(index)
         except NoisebankError as error:
             outcomes[index] = error
-    errors = [outcome for outcome in outcomes.values() if isinstance(outcome, NoisebankError)]
+    errors = [(index, outcome) for index, outcome in outcomes.items() if isinstance(outcome, NoisebankError)]
     if atomic and errors:
-        return [errors[0]] * len(questions)
+        index, mistake = errors[0]
+        mistake.place_in_batch(index + 1, len(questions))
+        return [mistake] * len(questions)
     if atomic and len(batches) > 1:
         names = ", ".join(sorted(batches))
         raise BadRequest("atomic", f"questions to {names}", "together they are asked of one account")
     for account, indices in batches.values():
-        results = account.ask_many([asks[index] for index in indices], atomic=atomic)
+        results = account.ask_many([asks[index] for index in indices], atomic=atomic, spend=spend)
         outcomes |= zip(indices, results, strict=True)
     return [outcomes[index] for index in range(len(questions))]
 

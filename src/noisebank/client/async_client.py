@@ -17,7 +17,7 @@ from noisebank.client.retries import RetrySchedule
 from noisebank.client.verbs import Call, Flow
 from noisebank.client.wallets import load_wallet
 from noisebank.core.asks import Ask, collect_accuracy
-from noisebank.core.errors import NoisebankError, NotSignedIn
+from noisebank.core.errors import BadRequest, NoisebankError, NotSignedIn
 from noisebank.core.quote import Quote
 from noisebank.core.receipts import Receipt
 from noisebank.core.result import Result
@@ -64,6 +64,8 @@ class AsyncClient:
     ) -> None:
         self.url, self._key, self._wallet, self._patience, self._sleep = url, key, wallet, patience, sleep
         self._signs_in = key is None and wallet is not None
+        if not url.startswith(("http://", "https://")):  # no use trying that again
+            raise BadRequest("url", url, "begins with http:// or https://")
         self._http = httpx.AsyncClient(base_url=url, timeout=timeout, transport=transport)
 
     async def datasets(self) -> tuple[Facts, ...]:
@@ -236,13 +238,14 @@ class AsyncAccount:
         )
         return await self._client._run_flow(verbs.quote_question(self.name, sql, options))
 
-    async def quote_many(self, requests: Sequence[Ask]) -> list[Quote | NoisebankError]:
-        """Returns what each of up to 1,000 answers would cost now, alone, or why there is none."""
-        return await self._client._run_flow(verbs.quote_questions(self.name, requests))
+    async def quote_many(self, requests: Sequence[Ask], *, spend: Exact | None = None) -> list[Quote | NoisebankError]:
+        """Returns what each of up to 1,000 answers would cost now, alone, or why there is none; `spend` as for
+        `ask_many`."""
+        return await self._client._run_flow(verbs.quote_questions(self.name, requests, spend))
 
-    async def quote_together(self, requests: Sequence[Ask]) -> Quote:
+    async def quote_together(self, requests: Sequence[Ask], *, spend: Exact | None = None) -> Quote:
         """Returns what all answers together would cost now: the price of an atomic `ask_many`."""
-        return await self._client._run_flow(verbs.quote_together(self.name, requests))
+        return await self._client._run_flow(verbs.quote_together(self.name, requests, spend))
 
     async def ask(
         self,
@@ -264,13 +267,21 @@ class AsyncAccount:
     ) -> Result:
         """Answers a question, as `Account.ask` does for a bank on this machine.
 
-        Choose the accuracy in one way: `epsilon` and `delta` (`calibration` says how they name a noise level), or
-        `within` a distance, or `relative` to the true value if that is at least a `floor`, or `sigma`, the noise's
-        standard deviation, or `spend`, a share of the budget such as "1%". `confidence` is that of `within`, of
-        `relative` and of the stated intervals: 0.95 unless said otherwise; it holds for each number, or with
-        `groups="all"` for all of them at once. `key` is the idempotency key; one is made if none is given. `max_cost`
-        is the most to spend: precision, or a share of the budget ("1%"). With `best`, a more precise answer is given if
-        it is free.
+        Say how accurate the answer shall be, in one way:
+
+        - `within`: a distance from the true value, at `confidence`.
+        - `relative`: a share of the true value, such as "2%"; for plain counts and sums, if it is at least a `floor`.
+        - `spend`: the most accurate answer for a share of the budget, such as "1%".
+        - `epsilon` and `delta`: the privacy loss of this answer alone; `calibration` says how they name a noise level.
+        - `sigma`: the noise's standard deviation.
+
+        And, with any of these:
+
+        - `confidence`: of `within`, `relative` and the stated intervals; 0.95 unless said otherwise.
+        - `groups`: "all" if the confidence shall hold for all numbers of a table at once, not for each.
+        - `max_cost`: the most to spend, a share of the budget such as "1%", or a precision.
+        - `key`: makes asking again safe: the same key gives the same answer, charged once; one is made if none is said.
+        - `best`: a more precise answer is given if it is free.
         """
         options = collect_accuracy(
             epsilon, delta, within, relative, floor, sigma, confidence, calibration, spend, groups
@@ -279,14 +290,21 @@ class AsyncAccount:
         return await self._client._run_flow(flow)
 
     async def ask_many(
-        self, requests: Sequence[Ask], *, atomic: bool = False, key: str | None = None
+        self,
+        requests: Sequence[Ask],
+        *,
+        atomic: bool = False,
+        spend: Exact | None = None,
+        key: str | None = None,
     ) -> list[Result | NoisebankError]:
-        """Results up to 1,000 questions; returns one outcome each, in their order: the answer, or why there is none.
+        """Answers up to 1,000 questions; returns one outcome each, in their order: the answer, or why there is none.
 
+        `spend`, a share of the budget such as "1%", says how accurate all answers shall be: together they cost at most
+        that, and what several questions need is paid for once. The questions then have no accuracy of their own.
         With `atomic` (up to 16 questions), all are charged together, at one price, or none: an error is then raised.
         `key` is the idempotency key of the batch; questions without a key of their own get one made from it.
         """
-        flow = verbs.ask_questions(self.name, requests, atomic, key, self._client._wallet)
+        flow = verbs.ask_questions(self.name, requests, atomic, key, self._client._wallet, spend)
         return await self._client._run_flow(flow)
 
     async def recall(self, id: str) -> Result:

@@ -105,31 +105,38 @@ def ask_question(
     return Result.from_json(response)
 
 
-def quote_questions(dataset: str, asks: Sequence[Ask]) -> Flow[list[Quote | NoisebankError]]:
+def quote_questions(
+    dataset: str, asks: Sequence[Ask], spend: Exact | None = None
+) -> Flow[list[Quote | NoisebankError]]:
     """Returns what each answer would cost now, alone, or why there is none."""
-    body = {"questions": [_accuracy_body(ask.sql, ask.accuracy) for ask in asks]}
+    body = {"questions": [_accuracy_body(ask.sql, ask.accuracy) for ask in asks], **_spend_body(spend)}
     response = yield Call("POST", api_path("datasets", dataset, "quotes") + ":batch", body)
     return [Quote.from_json(row["quote"]) if row["quote"] else _read_problem(row) for row in response["outcomes"]]
 
 
-def quote_together(dataset: str, asks: Sequence[Ask]) -> Flow[Quote]:
+def quote_together(dataset: str, asks: Sequence[Ask], spend: Exact | None = None) -> Flow[Quote]:
     """Returns what all answers together would cost now."""
-    body = {"questions": [_accuracy_body(ask.sql, ask.accuracy) for ask in asks], "atomic": True}
+    questions = [_accuracy_body(ask.sql, ask.accuracy) for ask in asks]
+    body = {"questions": questions, "atomic": True, **_spend_body(spend)}
     response = yield Call("POST", api_path("datasets", dataset, "quotes") + ":batch", body)
     return Quote.from_json(response["together"])
 
 
 def ask_questions(
-    dataset: str, asks: Sequence[Ask], atomic: bool, key: str | None, wallet: Key | None
+    dataset: str, asks: Sequence[Ask], atomic: bool, key: str | None, wallet: Key | None, spend: Exact | None = None
 ) -> Flow[list[Result | NoisebankError]]:
     """Returns the outcomes of many questions. Every question has an idempotency key before anything is sent."""
+    if spend is not None and wallet is not None:
+        raise BadRequest("spend", spend, "for all questions together: a wallet signs what each spends, so say it there")
     key = SystemEntropy().token(16).hex() if key is None else key
     keys = [key if atomic else ask.key or f"{key} #{number}" for number, ask in enumerate(asks, 1)]
     questions = yield from _ask_bodies(dataset, asks, keys, wallet)
     if not atomic:
         questions = [{**question, "key": own_key} for question, own_key in zip(questions, keys, strict=True)]
     path, headers = api_path("datasets", dataset, "answers") + ":batch", {"idempotency-key": key}
-    response = yield Call("POST", path, {"questions": questions, "atomic": atomic}, headers=headers)
+    response = yield Call(
+        "POST", path, {"questions": questions, "atomic": atomic, **_spend_body(spend)}, headers=headers
+    )
     return [Result.from_json(row["answer"]) if row["answer"] else _read_problem(row) for row in response["outcomes"]]
 
 
@@ -235,6 +242,11 @@ def _accuracy_body(sql: str, options: AccuracyOptions) -> dict[str, Any]:
     return body
 
 
+def _spend_body(spend: Exact | None) -> dict[str, Any]:
+    """Returns what a batch says about all of its questions."""
+    return {} if spend is None else {"spend": _exact_text(spend, "spend")}
+
+
 def _ask_bodies(
     dataset: str, asks: Sequence[Ask], keys: Sequence[str], wallet: Key | None
 ) -> Flow[list[dict[str, Any]]]:
@@ -250,7 +262,7 @@ def _ask_bodies(
         if ask.best:
             body["mode"] = "best"
         if ask.max_cost is not None:
-            body["max_cost"] = str(parse_exact(ask.max_cost, "max_cost"))
+            body["max_cost"] = _exact_text(ask.max_cost, "max_cost")
     return bodies
 
 
@@ -274,7 +286,7 @@ def _read_problem(row: dict[str, Any]) -> NoisebankError:
 
 
 def _exact_text(value: Any, name: str) -> str:
-    is_percent = name in ("relative", "spend") and isinstance(value, str) and value.strip().endswith("%")
+    is_percent = name in ("relative", "spend", "max_cost") and isinstance(value, str) and value.strip().endswith("%")
     parse_exact(value.strip()[:-1] if is_percent else value, name)
     return value if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from noisebank.core.units import Exact
@@ -50,14 +50,15 @@ def collect_accuracy(
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One question of `ask_many`; its fields mean what the arguments of `ask` mean.
+    """One question of `ask_many`; its fields mean what the arguments of `ask` mean. Without an accuracy it takes that
+    of the batch.
 
     >>> Ask("SELECT count(*) FROM people", {"epsilon": "0.1", "delta": "1e-6"}).analyst
     'owner'
     """
 
     sql: str
-    accuracy: AccuracyOptions
+    accuracy: AccuracyOptions = field(default_factory=AccuracyOptions)
     max_cost: Exact | None = None
     key: str | None = None
     analyst: str = OWNER

@@ -57,6 +57,10 @@ class NoisebankError(Exception):
     kind: ClassVar[str] = "NoisebankError"
     """The name in `--json`, logs and HTTP problems. A literal: renaming a class does not change what outsiders read."""
 
+    def place_in_batch(self, number: int, count: int) -> None:
+        """Says in the message which question of an atomic batch the error is about: it is the outcome of all."""
+        self.args = (f"question {number} of {count}: {self}",)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as message and fields: most errors are made from something other than their message."""
         return _restore_error, (type(self), self.args, dict(self.__dict__))
@@ -249,13 +253,19 @@ class LooksExhausted(Refused):
 
 
 class PriceMoved(Refused):
-    """Somebody else's answer changed the price between quote and reservation."""
+    """More than `max_cost`; or somebody else's answer changed the price between quote and reservation."""
 
     kind = "PriceMoved"
 
-    def __init__(self, limit: Precision) -> None:
-        super().__init__(f"this answer now costs more than the agreed {limit} precision; quote again")
-        self.limit = limit
+    def __init__(self, limit: Precision, cost: Precision, budget: Precision) -> None:
+        from noisebank.core.wording import budget_share, describe_share, format_percent
+
+        most = format_percent(budget_share(limit, budget))
+        super().__init__(
+            f"this costs {describe_share(cost, budget)} and may cost {most} ({cost} and {limit} precision): quote "
+            "again. Nothing was spent"
+        )
+        self.limit, self.cost = limit, cost
 
 
 class TableChanged(Refused):

@@ -106,7 +106,7 @@ class Quote:
     def error_in_words(self) -> str:
         """How far off the answer may be: the half-width of the interval that it would state."""
         if self.coarse_look:
-            return "as far as requested, if that can be reached at the price: a coarse look decides"
+            return "as requested, if that can be reached at the price: what the look says decides"
         half = self.interval_half_width()
         if half is None or self.stddev is None:
             return f"computed from {len(self.parts)} queries: its error depends on the data"
@@ -187,8 +187,18 @@ class Quote:
             f"; reuses an answer of standard deviation {format_number(self.reused_stddev, self.reused_stddev / 10)}"
         )  # fmt: skip
         price = f"at most {self.in_words}" if self.coarse_look else self.in_words
-        lines = [
-            ("price", price), ("case", f"{self.case.name}: {CASE_DESCRIPTIONS[self.case]}{reused}"),
+        lines = [("price", price)]
+        if self.coarse_look:  # the case is that of the look: what the whole will be nobody knows yet
+            share = format_percent(budget_share(self.coarse_look, self.budget))
+            lines.append(
+                (
+                    "first",
+                    f"a coarse look for {share} of the budget, which is in the price; max_cost sets another limit",
+                )
+            )
+        else:
+            lines.append(("case", f"{self.case.name}: {CASE_DESCRIPTIONS[self.case]}{reused}"))
+        lines += [
             ("expected error", self.error_in_words),
             ("left for", f"{self.how_many:,} new questions as good as this one"),
         ]  # fmt: skip
@@ -197,9 +207,6 @@ class Quote:
         if self.first_look:
             share = format_percent(budget_share(self.first_look, self.budget))
             lines.append(("first look", f"{share} of the budget, bought before: later answers build on it"))
-        if self.coarse_look:
-            share = format_percent(budget_share(self.coarse_look, self.budget))
-            lines.append(("coarse look", f"{share} of the budget; the price is the most: say less with a maximal cost"))
         if self.floor is not None:
             lines.append(("promised", f"for true values of {self.floor:.6g} or more (floor)"))
         return lines

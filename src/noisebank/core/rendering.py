@@ -113,6 +113,15 @@ def is_time_series(result: Result) -> bool:
     return len(labels) >= MIN_TIMES and all(map(TIME_LABEL.match, labels)) and labels == sorted(labels)
 
 
+def time_labels(result: Result) -> list[str]:
+    """Returns what stands below a line over time: dates without the parts that all of them share."""
+    labels = [row_label(row) for row in result.rows]
+    for ending, pattern in (("-01-01", r"\d{4}-01-01"), ("-01", r"\d{4}-\d{2}-01")):
+        if all(re.fullmatch(pattern, label) for label in labels):
+            return [label.removesuffix(ending) for label in labels]
+    return labels
+
+
 def charge_facts(result: Result) -> Facts:
     """Returns what a result cost, why, and what proves it: the share of the budget first."""
     charge = result.charge

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from html import escape
 from typing import Any
 
 from noisebank.core.records import Case
 from noisebank.core.units import Precision
+from noisebank.core.wording import budget_share, describe_promise, describe_savings, format_percent
+
+SHOWN_ENTRIES = 10
+"""Of a statement that is printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class StatementEntry:
         return cls(**{**entry, **amounts, "case": Case[entry["case"]]})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Statement:
     """An account's balance, its promise, and every entry behind them."""
 
@@ -102,6 +107,38 @@ class Statement:
     entries: tuple[StatementEntry, ...]
     changes: tuple[str, ...]
 
+    def describe_lines(self) -> list[tuple[str, str]]:
+        """Returns the balance as pairs of a name and what is said about it: shares of the budget first."""
+        unchanged = None if self.raised or self.lowered else self.budget
+        share, left = (format_percent(budget_share(amount, self.budget)) for amount in (self.spent, self.left))
+        cases = ", ".join(f"{case.name} {count}" for case, count in self.cases.items() if count)
+        return [
+            ("budget", f"{share} is spent, {left} left"),
+            ("promise", f"{describe_promise(self.epsilon, self.delta, unchanged)}, for the whole budget"),
+            ("saved", describe_savings(self.saved, self.looks, self.returned, self.budget)),
+            ("answers", f"{sum(self.cases.values())} ({cases})" if cases else "none yet"),
+        ]
+
+    def __repr__(self) -> str:
+        facts = [f"{name:<7}  {text}" for name, text in self.describe_lines()]
+        newest = [f"  {_spend_text(entry, self.budget):>8}  {entry.case.name:<6}  {entry.sql}" for entry in self.newest]
+        return "\n".join([f"statement of {self.name}", *facts, *newest])
+
+    def _repr_html_(self) -> str:
+        facts = "".join(f"<div><b>{escape(name)}</b> {escape(text)}</div>" for name, text in self.describe_lines())
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("analyst", "question", "case", "of the budget"))
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in cells)}</tr>"
+            for entry in self.newest
+            for cells in [(entry.analyst, entry.sql, entry.case.name, _spend_text(entry, self.budget))]
+        )
+        return f'{facts}<table class="result"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+    @property
+    def newest(self) -> tuple[StatementEntry, ...]:
+        """The entries that are shown when it is printed, newest first."""
+        return self.entries[: -SHOWN_ENTRIES - 1 : -1]
+
     def to_json(self) -> dict[str, Any]:
         """Returns a JSON object."""
         return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
@@ -114,6 +151,10 @@ class Statement:
         cases = {Case[name]: count for name, count in statement["cases"].items()}
         known = {**statement, **amounts, "entries": entries, "cases": cases, "changes": tuple(statement["changes"])}
         return cls(**{field.name: known[field.name] for field in fields(cls)})
+
+
+def _spend_text(entry: StatementEntry, budget: Precision) -> str:
+    return format_percent(budget_share(entry.cost, budget)) if entry.cost else "free"
 
 
 STATEMENT_AMOUNTS = ("budget", "spent", "left", "naive", "saved", "looks", "returned")

@@ -204,7 +204,8 @@ class DuckDBDialect(Dialect):
 
     def clock_seconds(self, moment: str, stored: StorageType) -> str:
         micros = f"epoch_us({moment})"
-        return f"(({micros} - ({micros} % 1000000 + 1000000) % 1000000) // 1000000)"
+        quotient = f"{micros} // 1000000"  # cut towards zero; nothing is subtracted before: -2^63 is a timestamp, too
+        return f"CASE WHEN {micros} % 1000000 < 0 THEN {quotient} - 1 ELSE {quotient} END"
 
     def format_integer(self, integer: str) -> str:
         return f"({integer})::VARCHAR"

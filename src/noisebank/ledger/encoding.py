@@ -46,11 +46,14 @@ def explain_refusal(refusal: NoisebankError, group: Sequence[Claim], books: Book
     if refusal.reason == "ledger: budget exhausted" and state is not None:
         cost = sum(books.price_claims(group), ZERO_PRECISION)
         return BudgetExhausted(cost, state.remaining_budget, state.budget, state.unit.name.lower())
-    if refusal.reason == "ledger: price above limit":
-        too_dear = (
-            claim for claim, cost in zip(group, books.price_claims(group), strict=True) if cost > claim.max_cost
+    if refusal.reason == "ledger: price above limit" and state is not None:
+        priced = list(zip(group, books.price_claims(group), strict=True))
+        claim, cost = next(((claim, cost) for claim, cost in priced if cost > claim.max_cost), priced[0])
+        return PriceMoved(claim.max_cost, cost, state.budget)
+    if refusal.reason == "ledger: analyst without a limit":
+        return LedgerRefused(
+            f"{refusal.reason}: the owner first says how much this analyst may learn. Nothing was spent"
         )
-        return PriceMoved(next(too_dear, group[0]).max_cost)
     if refusal.reason == "ledger: view exhausted" and state is not None:
         limited = next((claim for claim in group if claim.analyst != OWNER_ANALYST), group[0])
         view = books.get_view(limited.account, limited.analyst)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +79,8 @@ class LookBuyer:
         self._pair_prices: dict[LookStrategy, float] = {}
         self._unnoted: list[QueryTarget] = []
         self._seen = (False,) * len(axes)
-        self._expected = expected or self._seen
+        size = prod(axis.size for axis, wide in zip(axes, expected, strict=False) if wide)
+        self._expected = expected if expected and size <= MAX_LOOK_CELLS else self._seen  # else looks are earned
         self._asked: dict[bytes, Precision] = {}
         self._tried: tuple[float, float, tuple[bool, ...]] = (0.0, 0.0, self._seen)
         """Plain price, aim and seen axes when a look was found too dear."""

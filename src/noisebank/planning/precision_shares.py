@@ -8,8 +8,10 @@ numbers only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import isqrt
 
 from noisebank.policy.model import Column
 from noisebank.queries.derived import MOMENTS, Aggregate, Derivation
@@ -19,6 +21,8 @@ TYPICAL_SHARE = Fraction(1, 3)
 """A typical mean, as a share of the largest value. At half or a quarter, 4% or 2% of the precision is lost."""
 LEAST_SHARE = Fraction(1, 20)
 """No part gets less, before all are scaled to one."""
+ROOT_SCALE = 10**6
+"""Roots of shares are whole numbers in this scale: no float decides a cost."""
 
 
 def optimal_shares(aggregate: Aggregate, sensitivity_of: Callable[[Query], Fraction]) -> list[Fraction]:
@@ -33,6 +37,24 @@ def optimal_shares(aggregate: Aggregate, sensitivity_of: Callable[[Query], Fract
     whole = sum(raised, Fraction(0))
     shares = [(share / whole).limit_denominator(10_000) for share in raised[:-1]]
     return [*shares, 1 - sum(shares, Fraction(0))]
+
+
+def balance_shares(
+    aggregates: Sequence[Aggregate], sensitivity_of: Callable[[Query], Fraction]
+) -> dict[Query, Fraction]:
+    """Returns each query's share of the precision of a whole SELECT; they add up to one.
+
+    Aggregate a has the variance V_a = sum over its queries of s_aq^2 / w_q, in units of the least that the whole
+    precision would give it, where the s_aq are its own optimal shares. The sum of all V_a is least where w_q is
+    proportional to the root of sum over a of s_aq^2 (Cauchy-Schwarz): what several results need gets more.
+    """
+    squares: dict[Query, Fraction] = defaultdict(Fraction)
+    for aggregate in aggregates:
+        for question, share in zip(aggregate.questions, optimal_shares(aggregate, sensitivity_of), strict=True):
+            squares[question.query] += share * share
+    roots = {query: isqrt(int(square * ROOT_SCALE**2)) for query, square in squares.items()}
+    total = sum(roots.values())
+    return {query: Fraction(root, total) for query, root in roots.items()}
 
 
 def _list_coefficients(aggregate: Aggregate) -> list[Fraction]:

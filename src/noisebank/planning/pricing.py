@@ -180,11 +180,17 @@ def check_confidence(confidence: Exact | None) -> Fraction:
     return value
 
 
-def _share_of_budget(spend: Exact, budget: Precision | None) -> Precision:
-    """Returns a share of the budget, whatever of it is spent: so a retry asks for the same. "1%" and 0.01 are equal."""
+def parse_spend(spend: Exact) -> Fraction:
+    """Returns a share of the budget. "1%" and 0.01 are equal."""
     share = parse_share(spend, "spend")
     if not 0 < share <= 1:
         raise BadRequest("spend", spend, "must lie in (0, 1], e.g. 0.01 or 1%")
+    return share
+
+
+def _share_of_budget(spend: Exact, budget: Precision | None) -> Precision:
+    """Returns a share of the budget, whatever of it is spent: so a retry asks for the same."""
+    share = parse_spend(spend)
     if budget is None:
         raise BadRequest("spend", spend, "needs an account, whose budget it is a share of")
     return Precision.floor(share * budget.exact)

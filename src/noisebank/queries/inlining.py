@@ -15,6 +15,8 @@ from noisebank.core.errors import BadQuery, UnsupportedQuery
 
 MAX_DEPTH = 8
 """Of CTEs and subqueries in each other."""
+MAX_TERMS_WRITTEN = 20_000
+"""Terms that are copied on the way: thirty short CTEs, each of which uses the one before twice, are a billion."""
 OUTER_CLAUSES = ("expressions", "from_", "with_", "where", "group", "having", "order", "limit", "offset")
 INNER_CLAUSES = ("expressions", "from_", "with_", "where", "group", "having")
 AFTER_GROUPING = ("order", "limit", "offset")
@@ -25,10 +27,25 @@ def inline_subqueries(statement: exp.Select) -> exp.Select:
     source = _find_source(statement)
     if statement.args.get("with_") is None and not isinstance(source, exp.Subquery):
         return statement
-    return _inline(statement.copy(), {}, 0)
+    return _inline(_Growth(), statement.copy(), {}, 0)
 
 
-def _inline(select: exp.Select, outer: Mapping[str, exp.Select], depth: int) -> exp.Select:
+class _Growth:
+    """Counts the terms that are copied for one statement."""
+
+    def __init__(self) -> None:
+        self._written = 0
+
+    def add(self, terms: int) -> None:
+        """Refuses a statement that grows beyond all use before it has grown."""
+        self._written += terms
+        if self._written > MAX_TERMS_WRITTEN:
+            raise UnsupportedQuery(
+                "a statement this long, written without its subqueries", "use each of them less often"
+            )
+
+
+def _inline(growth: _Growth, select: exp.Select, outer: Mapping[str, exp.Select], depth: int) -> exp.Select:
     if depth > MAX_DEPTH:
         raise UnsupportedQuery(f"more than {MAX_DEPTH} subqueries in each other", "write fewer")
     known = dict(outer)
@@ -37,17 +54,22 @@ def _inline(select: exp.Select, outer: Mapping[str, exp.Select], depth: int) -> 
         if with_.args.get("recursive"):
             raise UnsupportedQuery("WITH RECURSIVE", "ask one SELECT from the table")
         for cte in with_.expressions:
-            known[cte.alias.lower()] = _inline(_inner_select(cte), known, depth + 1)
+            known[cte.alias.lower()] = _inline(growth, _inner_select(cte), known, depth + 1)
         select.set("with_", None)
     source = _find_source(select)
     if isinstance(source, exp.Table) and source.name.lower() in known and not source.args.get("db"):
+        growth.add(_count_terms(known[source.name.lower()]))
         inner, alias = known[source.name.lower()].copy(), source.alias_or_name
     elif isinstance(source, exp.Subquery):
-        inner, alias = _inline(_inner_select(source), known, depth + 1), source.alias
+        inner, alias = _inline(growth, _inner_select(source), known, depth + 1), source.alias
     else:
         return select
     _refuse_joins(select)
-    return _merge(select, inner, alias)
+    return _merge(select, inner, _OuterColumns(inner, alias, growth))
+
+
+def _count_terms(node: exp.Expr) -> int:
+    return sum(1 for _ in node.walk())
 
 
 def _find_source(select: exp.Select) -> exp.Expr | None:
@@ -77,9 +99,8 @@ def _refuse_joins(select: exp.Select) -> None:
         raise UnsupportedQuery("JOIN", "ask one table; a table of public facts goes into CASE or into your own tool")
 
 
-def _merge(outer: exp.Select, inner: exp.Select, alias: str) -> exp.Select:
+def _merge(outer: exp.Select, inner: exp.Select, columns: _OuterColumns) -> exp.Select:
     """Returns the outer SELECT over what the inner one reads."""
-    columns = _OuterColumns(inner, alias)
     for node in list(outer.expressions):  # results keep their names as they are written
         if not isinstance(node, (exp.Alias, exp.Star)) and not _is_qualified_star(node):
             name = node.name if isinstance(node, exp.Column) else node.sql(dialect="duckdb")
@@ -110,8 +131,9 @@ def _merge_aggregated(outer: exp.Select, inner: exp.Select, columns: _OuterColum
         )
     _refuse_clauses(outer, OUTER_CLAUSES)
     _refuse_clauses(inner, (*INNER_CLAUSES, *AFTER_GROUPING))
-    cut = inner.args.get("limit") or inner.args.get("offset") or inner.find(exp.Window)
-    if cut and (outer.args.get("where") or any(outer.args.get(name) for name in AFTER_GROUPING)):
+    cut = inner.args.get("limit") or inner.args.get("offset")
+    acts_after = any(outer.args.get(name) for name in AFTER_GROUPING)
+    if (cut and acts_after) or ((cut or inner.find(exp.Window)) and outer.args.get("where")):
         raise UnsupportedQuery("conditions on a subquery with LIMIT or OVER", "write one SELECT with HAVING and LIMIT")
     expanded = outer.copy()
     columns.expand_stars(expanded)
@@ -144,11 +166,12 @@ def _name_order(inner: exp.Select, columns: _OuterColumns) -> exp.Order:
 class _OuterColumns:
     """The columns that a subquery gives to the SELECT around it."""
 
-    def __init__(self, inner: exp.Select, alias: str) -> None:
-        self.alias, self.inner = alias.lower(), inner
+    def __init__(self, inner: exp.Select, alias: str, growth: _Growth) -> None:
+        self.alias, self.inner, self._growth = alias.lower(), inner, growth
         self.passes_all = any(isinstance(each, exp.Star) for each in inner.expressions)
         self.expressions: dict[str, exp.Expr] = {}
         self.names: list[str] = []
+        self._terms: dict[str, int] = {}
         for node in inner.expressions:
             if isinstance(node, exp.Star):
                 if node.args.get("except_") or node.args.get("replace") or node.args.get("rename"):
@@ -157,6 +180,7 @@ class _OuterColumns:
                 name = node.alias_or_name or node.sql(dialect="duckdb")
                 self.names.append(name)
                 self.expressions[name.lower()] = _unqualify(node.unalias().copy(), inner)
+                self._terms[name.lower()] = _count_terms(node)
         for clause in ("where", "group", "having", "order"):
             if inner.args.get(clause) is not None:
                 inner.set(clause, _unqualify(inner.args[clause], inner))
@@ -168,6 +192,7 @@ class _OuterColumns:
         """Writes the subquery's columns for * in the outer SELECT."""
         nodes: list[exp.Expr] = []
         for node in outer.expressions:
+            self._growth.add(len(self.names))
             named = [exp.alias_(exp.column(name, quoted=True), name, quoted=True) for name in self.names]
             nodes += named if isinstance(node, exp.Star) or _is_qualified_star(node) else [node]
         outer.set("expressions", nodes)
@@ -188,6 +213,7 @@ class _OuterColumns:
             raise BadQuery(f"{column.sql(dialect='duckdb')} is no column of {self.alias or 'the subquery'}")
         expression = self.expressions.get(column.name.lower())
         if expression is not None:
+            self._growth.add(self._terms[column.name.lower()])
             plain = isinstance(expression, (exp.Column, exp.Literal))
             return expression.copy() if plain else exp.paren(expression.copy())
         if not self.passes_all:

@@ -7,10 +7,16 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from noisebank.service.result_schemas import ResultOut
-from noisebank.service.schemas import AskIn, Key, ProblemOut, QuoteOut, StrictModel, WishIn
+from noisebank.service.schemas import AskIn, Key, Number, ProblemOut, QuoteOut, StrictModel, WishIn
 
 MAX_QUESTIONS = 1_000
 """Of a batch."""
+
+
+SPEND_TEXT = (
+    "The most accurate answers for this share of the budget, e.g. 1%: all questions together cost at most that, and "
+    "what several need is paid for once. They then have no accuracy of their own."
+)
 
 
 class QuestionIn(AskIn):
@@ -30,12 +36,15 @@ class AnswerBatchIn(StrictModel):
         description="All are charged together, or none; at most 16 questions, without keys of their own. Their maximal "
         "costs are added up.",
     )
+    spend: Number | None = Field(None, description=SPEND_TEXT)
 
     @model_validator(mode="after")
-    def check_keys(self) -> Self:
-        """Refuse keys that would be ignored: an atomic batch has one."""
+    def check_questions(self) -> Self:
+        """Refuse what would be ignored: keys of an atomic batch's questions, signatures of another accuracy."""
         if self.atomic and any(question.key is not None for question in self.questions):
             raise ValueError("questions of an atomic batch have no keys of their own")
+        if self.spend is not None and any(question.agreed is not None for question in self.questions):
+            raise ValueError("a wallet signs how accurate each question is: say it there, not for the batch")
         return self
 
 
@@ -57,6 +66,7 @@ class QuoteBatchIn(StrictModel):
 
     questions: list[WishIn] = Field(min_length=1, max_length=MAX_QUESTIONS)
     atomic: bool = Field(False, description="Also say what all of them together would cost")
+    spend: Number | None = Field(None, description=SPEND_TEXT)
 
 
 class QuoteOutcome(StrictModel):

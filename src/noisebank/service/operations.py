@@ -58,7 +58,8 @@ class Operations:
         for account in self.bank.accounts():
             if account.name == name:
                 return account
-        raise ApiError("not-found", "there is no data set of this name")
+        names = ", ".join(sorted(account.name for account in self.bank.accounts())) or "none yet"
+        raise ApiError("not-found", f"there is no data set of this name; this bank has {names}")
 
     def describe_dataset(self, account: Account) -> dict[str, Any]:
         """Return an account's public facts."""
@@ -135,6 +136,15 @@ class Operations:
         analyst = analyst_name(caller.person)
         asks = [Ask(question.sql, question.accuracy_options(), analyst=analyst) for question in questions]
         return replace(account.quote_together(asks), view_left=self._view_left(account, caller)).to_json()
+
+    def spread_spend(self, name: str, questions: Sequence[WishIn], spend: str | float) -> list[Any]:
+        """Return questions with what each of them may spend: together at most a share of the budget."""
+        asks = [Ask(question.sql, question.accuracy_options()) for question in questions]
+        spread = self.find_account(name).spread_spend(asks, spend)
+        return [
+            question.model_copy(update={"spend": ask.accuracy.get("spend")})
+            for question, ask in zip(questions, spread, strict=True)
+        ]
 
     def _view_left(self, account: Account, caller: Caller) -> Precision | None:
         """Return how much an analyst may still learn; None for the owner."""

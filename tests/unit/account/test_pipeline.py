@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -50,6 +52,40 @@ def _noting(real: Any, name: str, calls: list[str]) -> Any:
         return real(*arguments)
 
     return noted
+
+
+def list_crossings(account: Account, sql: str) -> list[tuple[str, str]]:
+    """The calls of one ask from one module of account/ to another."""
+    modules: list[str] = []
+    crossings: list[tuple[str, str]] = []
+
+    def notice(frame: FrameType, event: str, _: object) -> None:
+        name = frame.f_globals.get("__name__", "")
+        is_written = not frame.f_code.co_filename.startswith("<")  # dataclasses make their methods
+        if event not in ("call", "return") or not name.startswith("noisebank.") or not is_written:
+            return
+        if event == "return":
+            modules.pop()
+            return
+        crossings.append((modules[-1] if modules else "", name))
+        modules.append(name)
+
+    before = sys.getprofile()
+    sys.setprofile(notice)
+    try:
+        account.ask(sql, sigma="30")
+    finally:
+        sys.setprofile(before)
+    own = "noisebank.account."
+    return [pair for pair in crossings if pair[0] != pair[1] and all(name.startswith(own) for name in pair)]
+
+
+def test_an_ask_goes_back_and_forth_in_the_account_twelve_times_at_most(account: Account) -> None:
+    """The path reads from top to bottom: ADR 26. What the vault calls back (to draw) comes from outside."""
+    account.ask(COUNT.format(50), sigma="30")
+    crossings = list_crossings(account, COUNT.format(51))
+    assert 8 <= len(crossings) <= 12, crossings
+    assert ("noisebank.account.account", "noisebank.account.pipeline") in crossings
 
 
 def test_one_query_in_one_batch_is_first_refined_repeated_and_blurred(account: Account) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from noisebank.core.records import WHOLE_WEIGHT
 from noisebank.core.units import Precision
-from noisebank.planning.linear import query_from_weights
+from noisebank.planning.linear import query_from_weights, range_query
 from noisebank.planning.strategies.axes import Axis as CubeAxis
 from noisebank.planning.strategies.axes import AxisRows, ProductRows, SquareRootRows, price_of
 from noisebank.planning.strategies.kronecker import find_strategy
@@ -114,3 +114,11 @@ def test_stated_variances_are_those_of_least_squares_for_200_shapes() -> None:
                 float(weights @ covariance @ weights), rel=1e-6
             )
     assert looked > 50
+
+
+def test_a_workload_that_is_too_large_for_a_look_leaves_looks_to_be_earned() -> None:
+    """2^18 cells are more than a look may have. Questions about one axis earn one at that axis."""
+    desk = Desk((CubeAxis(1024, True), CubeAxis(256, True)), expected=(True, True))
+    for start in range(1, 400, 9):
+        desk.ask(range_query(1024 * 256, 256 * start, 256 * 1024), Precision(10**16))
+    assert desk.look_count == 1 and desk.knowledge.looks[0].look.strategy.seen == (True, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, overload
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
@@ -15,12 +15,13 @@ from noisebank.service.answering import Outcome, PendingAsk
 from noisebank.service.api.answers import AskCaller, IdempotencyKey, QuoteCaller, parse_body, parse_key, raise_mistakes
 from noisebank.service.api.public import PROBLEM_RESPONSES
 from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, ServiceState, read_secret, run_for, state_of
-from noisebank.service.batch_schemas import AnswerBatchIn, AnswerBatchOut, QuoteBatchIn, QuoteBatchOut
+from noisebank.service.batch_schemas import AnswerBatchIn, AnswerBatchOut, QuestionIn, QuoteBatchIn, QuoteBatchOut
 from noisebank.service.errors import ApiError
 from noisebank.service.limits import overload_error
 from noisebank.service.operations import RequestTime
 from noisebank.service.problem_reports import report_problem
 from noisebank.service.roles import Caller
+from noisebank.service.schemas import WishIn
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["asking"], responses=PROBLEM_RESPONSES)
 
@@ -31,10 +32,11 @@ async def post_answers(
     """Up to 1,000 answers, each with its own outcome; or, with "atomic", all of up to 16 at one price, or none."""
     state = state_of(request)
     worker = state.answers.find_worker(dataset)
+    questions = await _spread_spend(request, dataset, body)
     clock, secret = RequestTime(time.time(), state.settings.skew_seconds), read_secret(request) or ""
     asks = [
         PendingAsk(caller, secret, question, key if body.atomic else question.key or f"{key} #{number}", clock)
-        for number, question in enumerate(body.questions, 1)
+        for number, question in enumerate(questions, 1)
     ]
     parts = [asks] if body.atomic else worker.split_items(asks)
     outcomes = await worker.run(parts[0], atomic=body.atomic)
@@ -62,10 +64,11 @@ async def post_answers(
 async def post_quotes(request: Request, dataset: str, body: QuoteBatchIn, caller: QuoteCaller) -> Response:
     """What up to 1,000 answers would cost now, each alone; with "atomic", also all of them together."""
     state = state_of(request)
+    questions = await _spread_spend(request, dataset, body)
 
     def work() -> dict[str, Any]:
-        outcomes = state.operations.quote_many(dataset, caller, body.questions)
-        together = state.operations.quote_together(dataset, caller, body.questions) if body.atomic else None
+        outcomes = state.operations.quote_many(dataset, caller, questions)
+        together = state.operations.quote_together(dataset, caller, questions) if body.atomic else None
         return {"outcomes": [_quote_row(state, request, each) for each in outcomes], "together": together}
 
     return JSONResponse(await run_for(request, work))
@@ -126,6 +129,19 @@ router.add_api_route(
     response_model=AnswerBatchOut,
     route_class_override=AnswersRoute,
 )
+
+
+@overload
+async def _spread_spend(request: Request, dataset: str, body: AnswerBatchIn) -> Sequence[QuestionIn]: ...
+@overload
+async def _spread_spend(request: Request, dataset: str, body: QuoteBatchIn) -> Sequence[WishIn]: ...
+async def _spread_spend(request: Request, dataset: str, body: AnswerBatchIn | QuoteBatchIn) -> Sequence[WishIn]:
+    """Return the questions, each with what it may spend if the batch says that for all of them."""
+    spend = body.spend
+    if spend is None:
+        return body.questions
+    operations = state_of(request).operations
+    return await run_for(request, lambda: operations.spread_spend(dataset, body.questions, spend))
 
 
 def _too_large_error(size: int) -> ApiError:

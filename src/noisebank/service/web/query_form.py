@@ -30,6 +30,10 @@ CONFIDENCES = ("0.9", "0.95", "0.99")
 CONDITIONS = (1, 2, 3)
 RELATIVE_FIELDS = {"relative": "percent", "confidence": "sure", "floor": "floor", "precision": "floor"}
 """The form's fields by the parameters of a relative request."""
+SPEND_FIELDS = {"spend": "share", "confidence": "surely", "precision": "share"}
+DATA_DEPENDENT = (
+    "how much noise this allows depends on the data, so the slider cannot say: write a number above 0, or choose Budget"
+)
 MAX_SQL_CHARACTERS = 10_000
 SLIDER_DECADES = 4.0
 """The slider runs over this many powers of ten of price, up to the whole budget."""
@@ -62,7 +66,7 @@ def new_form(account: Account) -> QueryForm:
             "sql": account.policy.queries.get(query, f"SELECT COUNT(*) FROM {_quote_name(account.name)}"),
             "by": "accuracy", "slide": "50", "within": "",
             "confidence": "0.95", "epsilon": "0.1", "delta": f"{float(account.policy.delta):g}", "moved": "slide",
-            "percent": "5", "sure": "0.95", "floor": "",
+            "percent": "5", "sure": "0.95", "floor": "", "share": "1", "surely": "0.95",
         }
     )  # fmt: skip
 
@@ -81,6 +85,9 @@ def parse_form(form: QueryForm, account: Account) -> WishIn | None:
         options = {"relative": percent and f"{percent}%", "confidence": _parse_confidence(form, "sure")}
         if form["floor"].strip():  # else a share of what the policy allows
             options["floor"] = _parse_positive(form, "floor", "100")
+    elif form["by"] == "spend":
+        share = _parse_positive(form, "share", "1")
+        options = {"spend": share and f"{share}%", "confidence": _parse_confidence(form, "surely")}
     else:
         _sync_slider(form, account, sql)
         options = {"within": _parse_positive(form, "within", "10"), "confidence": _parse_confidence(form, "confidence")}
@@ -91,8 +98,9 @@ def parse_form(form: QueryForm, account: Account) -> WishIn | None:
 
 def assign_error(form: QueryForm, error: NoisebankError) -> None:
     """Add the bank's error as a mistake of the field that it is about."""
-    if isinstance(error, BadRequest) and form["by"] == "relative" and error.parameter in RELATIVE_FIELDS:
-        form.add_mistake(RELATIVE_FIELDS[error.parameter], error.allowed)
+    names = {"relative": RELATIVE_FIELDS, "spend": SPEND_FIELDS}.get(form["by"], {})
+    if isinstance(error, BadRequest) and error.parameter in names:
+        form.add_mistake(names[error.parameter], error.allowed)
     elif isinstance(error, BadRequest) and error.parameter in ("epsilon", "delta", "within", "confidence"):
         form.add_mistake(error.parameter, error.allowed)
     elif isinstance(error, BadRequest) and error.parameter == "precision":
@@ -257,6 +265,8 @@ def _sync_slider(form: QueryForm, account: Account, sql: str) -> None:
         assign_error(form, error)
         return
     if question is None:
+        if not form["within"].strip():
+            form.add_mistake("within", DATA_DEPENDENT)
         return
     budget, text = account.state.budget, form["confidence"] or "0.95"
     if text not in CONFIDENCES or not budget:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from noisebank.core.estimates import Row
-from noisebank.core.rendering import NO_BOUND, format_confidence, is_time_series, row_label
+from noisebank.core.rendering import NO_BOUND, format_confidence, is_time_series, row_label, time_labels
 from noisebank.core.result import Result
 from noisebank.service.web.formatting import format_number
 from noisebank.service.web.svg import round_ticks
@@ -85,7 +85,9 @@ def _draw_bars(result: Result, item: str, bars: Sequence[Bar]) -> Markup:
     for tick in round_ticks(low, high, 6):
         parts.append(f'<line class="grid" x1="{x_of(tick):.1f}" x2="{x_of(tick):.1f}" y1="0" y2="{height - 24}"/>')
         label = format_number(tick)
-        parts.append(f'<text class="tick" x="{x_of(tick):.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
+        room = 4.5 * len(label)  # half of it; at the edge it would be cut off
+        x = max(room, min(width - room, x_of(tick)))
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{label}</text>')
     for line, bar in enumerate(drawn):
         middle = line * row + row / 2
         start, stop = sorted((x_of(0.0), x_of(bar.value)))
@@ -128,10 +130,12 @@ def _draw_line(result: Result, item: str, bars: Sequence[Bar]) -> Markup:
         parts.append(f'<line class="grid" x1="{left}" x2="{width}" y1="{y_of(tick):.1f}" y2="{y_of(tick):.1f}"/>')
         label = format_number(tick)
         parts.append(f'<text class="tick" x="{left - 8}" y="{y_of(tick) + 4:.1f}" text-anchor="end">{label}</text>')
+    labels = [text for text, row in zip(time_labels(result), result.rows, strict=True) if row[item].value is not None]
     step = -(-len(bars) // MAX_TIME_LABELS)
-    for index in range(0, len(bars), step):
-        text = escape(bars[index].label)
-        parts.append(f'<text class="tick" x="{x_of(index):.1f}" y="{height - 6}" text-anchor="middle">{text}</text>')
+    for place, index in enumerate(range(0, len(bars), step)):
+        kind = "tick spare" if place % 2 else "tick"  # narrow screens have room for every second one
+        x, text = x_of(index), escape(labels[index])
+        parts.append(f'<text class="{kind}" x="{x:.1f}" y="{height - 6}" text-anchor="middle">{text}</text>')
     outline = [*points_of([bar.known_low for bar in bars]), *reversed(points_of([bar.known_high for bar in bars]))]
     parts.append(f'<polygon class="band likely" points="{" ".join(outline)}"/>')
     parts.append(f'<polyline class="line trend" points="{" ".join(points_of([bar.value for bar in bars]))}"/>')

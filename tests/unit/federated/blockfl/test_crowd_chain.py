@@ -195,6 +195,27 @@ def test_journal_is_checked_line_by_line(chain: DevChain, tmp_path: Path):
             replayed(lines)
 
 
+def test_a_block_has_one_spelling_and_whole_numbers(chain: DevChain):
+    *_, line = chain.read_journal()
+    whole = json.loads(line)
+    assert DevBlock.from_canonical_json(line, 7).to_canonical_json() == line
+    for name, values in {
+        "number": ("1", 1.0, True, None), "time": ("1", 1.5, True, None, -1, 2**63), "parent": (7, "0g", None),
+        "results": (7, "0g"), "transaction": (7, "0g", "", "02"), "extra": (1,),
+    }.items():  # fmt: skip
+        for value in values:
+            fields = {**whole, "block": {**whole["block"], name: value}}
+            changed = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+            with pytest.raises(Tampered) as found:
+                DevBlock.from_canonical_json(changed, 7)
+            assert found.value.block == 7, (name, value)
+    for text in ("[]", "{}", "7", "[" * 100_000, line + " ", line.replace('"seal"', '"Seal"')):
+        with pytest.raises(Tampered, match="malformed"):
+            DevBlock.from_canonical_json(text, 7)
+    latest = to_canonical_json({**whole, "block": {**whole["block"], "time": 2**63 - 1}})
+    assert DevBlock.from_canonical_json(latest, 7).time == 2**63 - 1
+
+
 def test_started_again_it_goes_on_where_it_was(tmp_path: Path):
     made = create_dev_chain(tmp_path / "chain", SystemEntropy())
     _, task, _, door = posted(made, tmp_path)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from noisebank.account.selects import TargetedQuestion
 from noisebank.core.units import Precision
 from noisebank.planning.linear import MAX_RUNS
+from noisebank.planning.pricing import AccuracyTarget
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import ChargeLimits
 from noisebank.queries.query import Question
@@ -19,9 +19,12 @@ MakePlan = Callable[[Question, Precision, bool, ChargeLimits], Plan]
 
 
 def fit_transaction(
-    make_plan: MakePlan, questions: Sequence[TargetedQuestion], targets: Sequence[Precision], plainly: bool,
+    make_plan: MakePlan,
+    questions: Sequence[tuple[Question, AccuracyTarget]],
+    targets: Sequence[Precision],
+    plainly: bool,
     may_look: bool = True,
-) -> list[Plan]:  # fmt: skip
+) -> list[Plan]:
     """Plans a group so that it fits into one transaction: the parts with the most runs of cells get fewer ones, which
     charge no cell more than plain reuse would."""
     plans: list[Plan] = []
