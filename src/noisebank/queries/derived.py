@@ -8,9 +8,10 @@ answers: `account.derived.aggregates`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -285,8 +286,9 @@ def _write_plainly(node: exp.WithinGroup) -> exp.Expr:
     if isinstance(node.this, exp.Mode):
         return exp.Mode(this=column)
     rank = node.this.this
-    if descending and isinstance(rank, exp.Literal) and not rank.is_string:
-        rank = exp.Literal.number(str(1 - Decimal(rank.this)))
+    if descending and isinstance(rank, exp.Literal):
+        with suppress(InvalidOperation):  # what is no number is refused as a rank
+            rank = exp.Literal.number(str(1 - Decimal(rank.this)))
     return exp.PercentileCont(this=column, expression=rank)
 
 
