@@ -8,9 +8,10 @@ answers: `account.derived.aggregates`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -176,7 +177,8 @@ class AggregateRewriter:
         argument = strip_parens(bare.this).sql(dialect="duckdb")
         if not isinstance(bare, exp.Mode) and not column.is_numeric:
             what = "codes, as it has keys" if column.kind is Kind.INTEGER else column.kind.value
-            raise BadQuery(f"column {column.name} is {what}, not a number: {bare.key.upper()} needs numbers")
+            name = bare.sql_name() if isinstance(bare, exp.Func) else bare.key.upper()
+            raise BadQuery(f"column {column.name} is {what}, not a number: {name} needs numbers")
         if column.is_numeric and not column.keys and not column.bins and column.low is not None:
             raise BadQuery(
                 f"{bare.key.upper()}({column.name}) needs bins: declare some in the policy, for example "
@@ -284,8 +286,9 @@ def _write_plainly(node: exp.WithinGroup) -> exp.Expr:
     if isinstance(node.this, exp.Mode):
         return exp.Mode(this=column)
     rank = node.this.this
-    if descending and isinstance(rank, exp.Literal) and not rank.is_string:
-        rank = exp.Literal.number(str(1 - Decimal(rank.this)))
+    if descending and isinstance(rank, exp.Literal):
+        with suppress(InvalidOperation):  # what is no number is refused as a rank
+            rank = exp.Literal.number(str(1 - Decimal(rank.this)))
     return exp.PercentileCont(this=column, expression=rank)
 
 
