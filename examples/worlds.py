@@ -21,6 +21,8 @@ class World:
     make_tables: Callable[[], tuple[Table, ...]]
     policies: tuple[str, ...]
     """Names of the tables that are asked through a bank; the others are public."""
+    home: Path = FOLDER
+    """Where its folder is, with the policies and questions."""
 
     def write_files(self, folder: Path) -> None:
         """Writes tables, policies and questions into a folder."""
@@ -28,7 +30,7 @@ class World:
         for table in self.make_tables():
             table.write_csv(folder)
         for name in (*(f"{policy}.toml" for policy in self.policies), "questions.sql"):
-            (folder / name).write_text((FOLDER / self.name / name).read_text(encoding="utf-8"), encoding="utf-8")
+            (folder / name).write_text((self.home / self.name / name).read_text(encoding="utf-8"), encoding="utf-8")
 
 
 WORLDS = {

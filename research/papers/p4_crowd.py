@@ -212,12 +212,12 @@ WHY = {
     "5.6": "The noise does not increase: each pass draws noise of the same scale. A later global epoch starts from a "
     "better model, whose members' noise was averaged away. Only if one epsilon were divided among the global epochs "
     "would more of them add noise, and then two would be worse than one.",
-    "5.7": "As for figure 5.6: no curve falls after the second global epoch. Accuracy does fall if epsilon 2 is what the "
-    "whole task may use, so that each of its global epochs has a share of it; the thesis does not divide it. The 90% "
+    "5.7": "As for figure 5.6: no curve falls after the second global epoch. Accuracy does fall if epsilon 2 is what "
+    "the whole task may use, so that each of its global epochs has a share; the thesis does not divide it. The 90% "
     "depend on what it leaves open: whether test features are noisy, and the optimiser, of which only the rate is "
     "printed.",
     "5.8": "Local and global epochs both make steps; fewer of one need more of the other. A drop after two global "
-    "epochs is not seen with any of them.",
+    "epochs is not seen with any of them. At our rate 10, 15 and 20 local epochs stand for the thesis' 20, 30 and 40.",
 }
 EXHIBITS = {
     f"p4-figure{number.replace('.', '-')}": Exhibit(

@@ -99,13 +99,14 @@ def write_notebook_pages(folder: Path) -> None:
         for cell in read_notebook(name)["cells"]:
             source = "".join(cell["source"])
             parts.append(source if cell["cell_type"] == "markdown" else format_block(source, "python"))
-            pictures = [output["data"]["image/png"] for output in cell.get("outputs", ()) if _is_picture(output)]
-            for picture in pictures:
+            for output in cell.get("outputs", ()):
+                picture = output.get("data", {}).get("image/png")
+                if picture is None:
+                    parts += [format_block(text, "text") for text in list_outputs({"cells": [{"outputs": [output]}]})]
+                    continue
                 file = folder / f"{name}-{cell['execution_count']}.png"
                 file.write_bytes(b64decode(picture))
                 parts.append(f"![The figure that the cell above draws]({folder.name}/{file.name})")
-            if not pictures:
-                parts += [format_block(text, "text") for text in list_outputs({"cells": [cell]})]
         write_if_changed(folder / f"{name}.md", "\n\n".join(parts) + "\n")
 
 
@@ -129,10 +130,6 @@ def serve_bank(folder: Path) -> Iterator[str]:
             process.kill()  # the bank recovers, as it would after a crash
             process.wait()
             process.stdout.close()
-
-
-def _is_picture(output: dict[str, Any]) -> bool:
-    return "image/png" in output.get("data", {})
 
 
 def _list_outputs(number: int, printed: str, value: str, picture: str) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Requests whose noise depends on the data: looks first, each a request of its own on the one path, then the answer.
+"""Coarse looks before answers whose noise depends on the data: each is a request of its own on the one path.
 
 What decides the precision of the next step are the answers of looks, the request and the policy: nothing that is not
 paid for, and nothing that another bank with the same answers would decide otherwise. So a retry takes the same steps.
@@ -38,6 +38,7 @@ from noisebank.planning.coarse_looks import (
 from noisebank.planning.pricing import PrecisionTarget, check_confidence
 
 NO_ROOM = "looks may decide no more on the public ledger: say epsilon, sigma or spend"
+TOO_DEAR = "that would cost more than this request may (max_cost; a tenth of the budget if not said)"
 MAX_SHIFTED = 200
 """Numbers of a look up to which predictions try what its noise may have changed."""
 Cell = tuple[tuple[str | None, ...], str]
@@ -60,6 +61,10 @@ class LookedRequest:
     has_ended: bool = False
     reason: str = ""
     """Why it ended at a look."""
+
+    def end_early(self, reason: str = "") -> None:
+        """Ends it at its newest look."""
+        self.has_ended, self.reason = True, reason
 
 
 def start_request(parsed: ParsedSelect, item: BatchItem) -> LookedRequest:
@@ -99,10 +104,10 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     """Returns the next step of a request; None if there is none."""
     item, parsed = request.item, request.parsed
     if request.has_ended or item.error is not None:
-        request.has_ended = True
+        request.end_early(request.reason)
         return None
     if not context.looks.may_follow([each.id for each in item.requests]):
-        request.has_ended, request.reason = True, NO_ROOM
+        request.end_early(NO_ROOM)
         return None
     limit = context.state.budget.exact * DEFAULT_SPEND if request.max_cost is None else request.max_cost.exact
     look = sum((context.target_precision(*targeted) for targeted in parsed.questions), ZERO_PRECISION)
@@ -110,10 +115,7 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     reachable = list_reached(request, most) if least <= most else set()
     may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
     if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
-        request.has_ended, request.reason = (
-            True,
-            "that would cost more than this request may (max_cost; a tenth of the budget if not said)",
-        )
+        request.end_early(TOO_DEAR)
         return None
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
     is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)
@@ -122,7 +124,7 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
         targets = context.salt_targets(grow_questions(context, parsed, finer))
         is_look = context.looks.has_room(targets, context.secrets.version)
         if not is_look and not reachable:
-            request.has_ended, request.reason = True, NO_ROOM
+            request.end_early(NO_ROOM)
             return None
         growth = finer if is_look else growth
     questions = grow_questions(context, parsed, growth)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,10 +10,10 @@ from noisebank.account.advice import explain_way
 from noisebank.account.charging import price_plans
 from noisebank.account.context import AccountContext
 from noisebank.account.cube_looks import price_look
-from noisebank.account.derived.aggregates import combine_quotes
 from noisebank.account.pipeline import preview_plan
 from noisebank.account.selects import ParsedSelect
 from noisebank.core.asks import OWNER
+from noisebank.core.charges import rank_cases
 from noisebank.core.errors import NoisebankError
 from noisebank.core.estimates import CONFIDENCE, standard_deviation
 from noisebank.core.quote import Quote
@@ -47,6 +47,40 @@ def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect, analys
     cost = sum(price_plans(context, pairs), ZERO_PRECISION)
     quote = combine_quotes(sql, quotes, cost, budget_share(context.state.spent + cost, context.state.budget))
     return quote if parsed.goal is None else _quote_look(context, quote)
+
+
+def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_after: float) -> Quote:
+    """Returns one quote for an answer that is computed from several."""
+    first = parts[0]
+    return Quote(
+        sql=sql,
+        case=rank_cases(part.case for part in parts),
+        target=sum((part.target for part in parts), ZERO_PRECISION),
+        cost=cost,
+        left=first.left,
+        budget=first.budget,
+        delta=first.delta,
+        stddev=None,
+        reused_stddev=None,
+        share_now=first.share_now,
+        share_after=share_after,
+        parts=tuple(parts),
+        confidence=first.confidence,
+        why=join_reasons([part.why for part in parts]),
+    )
+
+
+def join_reasons(reasons: Sequence[str]) -> str:
+    """Returns the ways of several parts with their reasons ("WAY: REASON"), each way named once.
+
+    >>> join_reasons(["plain reuse: no cube", "cube (sex): free", "plain reuse: no bins", "plain reuse: no cube"])
+    'plain reuse: no cube, no bins; cube (sex): free'
+    """
+    ways: dict[str, dict[str, None]] = {}
+    for reason in reasons:
+        way, _, why = reason.partition(": ")
+        ways.setdefault(way, {})[why] = None
+    return "; ".join(f"{way}: {', '.join(whys)}" if any(whys) else way for way, whys in ways.items())
 
 
 def _quote_look(context: AccountContext, look: Quote) -> Quote:

@@ -127,9 +127,13 @@ def _arrange(policy: Policy, texts: Sequence[str]) -> Iterator[tuple[str, Policy
     if policy.cubes:
         yield "with the policy's cubes", replace(policy, expect=())
         yield f"with {'its' if policy.expect else 'these as'} expect", replace(policy, expect=tuple(expect))
-    for cubes in _suggest_cubes(policy, texts):
+    suggested = _suggest_cubes(policy, texts)
+    for cubes in suggested:
         yield f"with cubes = {_format_cubes(cubes)}", replace(policy, cubes=cubes, expect=())
-    cubes = policy.cubes or next(iter(_suggest_cubes(policy, texts)), ())
+    if suggested and not policy.cubes:
+        name = f"{_format_cubes(suggested[0])} with expect = these questions"
+        yield name, replace(policy, cubes=suggested[0], expect=tuple(expect))
+    cubes = policy.cubes or next(iter(suggested), ())
     names = [name for name in policy.columns if any(name in cube for cube in cubes)]
     keyed = [name for name in names if policy.columns[name].keys and not policy.columns[name].complete]
     if keyed:
@@ -170,11 +174,12 @@ def _advise(policy: Policy, arrangements: Sequence[Arrangement]) -> Iterator[str
     better = [each for each in arrangements if each.rehearsal.rank > now.rehearsal.rank]
     for each in sorted(better, key=lambda each: each.rehearsal.rank, reverse=True):
         done, before = each.rehearsal, now.rehearsal
-        gain = (
-            f"answers {done.answered} instead of {before.answered} of {done.asked}"
-            if done.answered > before.answered
-            else f"spends {format_percent(done.share)} instead of {format_percent(before.share)}"
-        )
+        if done.answered > before.answered:
+            gain = f"answers {done.answered} instead of {before.answered} of {done.asked}"
+        elif format_percent(done.share) != format_percent(before.share):
+            gain = f"spends {format_percent(done.share)} instead of {format_percent(before.share)}"
+        else:
+            continue  # hardly any
         yield f"{_format_change(policy, each.policy)}: {gain}"
 
 
@@ -188,9 +193,10 @@ def _format_change(policy: Policy, other: Policy) -> str:
         changes.append(f"cubes = {_format_cubes(other.cubes)}" if other.cubes else "no cubes")
     if other.expect != policy.expect:
         changes.append("expect = these questions" if other.expect else "no expect")
-    for name in other.complete_columns:
-        if name not in policy.complete_columns:
-            changes.append(f"complete = true for {name}, if its keys are all there are")
+    complete = [name for name in other.complete_columns if name not in policy.complete_columns]
+    if complete:
+        keys = "their keys are" if len(complete) > 1 else "its keys are"
+        changes.append(f"complete = true for {' and '.join(complete)} if {keys} all there are")
     return ", ".join(changes)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from math import exp
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from noisebank.core.errors import BadRequest
@@ -20,6 +22,8 @@ MAX_BARS = 60
 MAX_LABEL_CHARACTERS = 48
 """Of all labels below a line together: more would overlap."""
 BLUE, GREY = "#0072B2", "#444444"
+TITLE_CHARACTERS, TITLE_LINES = 13, 3
+"""Of the question above a figure: characters per inch."""
 BAR_HEIGHT = 0.32
 """Of one group, in inches."""
 
@@ -33,10 +37,17 @@ def plot_result(result: Result) -> Figure:
         raise BadRequest("output", "matplotlib", "is not installed: pip install matplotlib") from None
     if not result.rows:
         raise BadRequest("output", "plot", "this result has no rows")
+    with import_module("matplotlib").rc_context({"text.parse_math": False}):  # a dollar in a key is no formula
+        return _draw_result(result, figure_module.Figure)
+
+
+def _draw_result(result: Result, make_figure: Callable[..., Figure]) -> Figure:
     count = min(len(result.rows), MAX_BARS)
     height = 3.4 if is_time_series(result) else 1.4 + BAR_HEIGHT * count if result.by else 2.6
     panels = len(result.items)
-    figure: Figure = figure_module.Figure(figsize=(6.4 * panels if panels > 1 else 7.2, height), layout="constrained")
+    width = 6.4 * panels if panels > 1 else 7.2
+    title = wrap(result.sql, int(width * TITLE_CHARACTERS), max_lines=TITLE_LINES, placeholder=" …")
+    figure = make_figure(figsize=(width, height + 0.15 * len(title)), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     for name, panel in zip(result.items, axes, strict=True):
         if is_time_series(result):
@@ -48,8 +59,7 @@ def plot_result(result: Result) -> Figure:
         label = f"{name}, with {format_confidence(result.confidence)} interval"
         (panel.set_ylabel if is_time_series(result) else panel.set_xlabel)(label)
         panel.spines[["top", "right"]].set_visible(False)
-    text = result.sql if len(result.sql) <= 110 else result.sql[:109] + "…"
-    figure.suptitle(text, x=0.01, ha="left", fontsize=9)
+    figure.suptitle("\n".join(title), x=0.01, ha="left", fontsize=9)
     return figure
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from noisebank.core.caches import BoundedCache
 from noisebank.core.records import CellRun
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.planning.linear import MAX_RUNS, LinearQuery, query_size
+from noisebank.planning.linear import MAX_RUNS, LinearQuery, merge_charges, query_size
 from noisebank.planning.look_buyer import LookBuyer, LookPlan
 from noisebank.planning.look_posterior import LookPosterior, MeasuredLook
 from noisebank.planning.losses import (
@@ -29,7 +29,6 @@ from noisebank.planning.losses import (
     Losses,
     PairLosses,
     Spending,
-    cell_charges,
     loss_of_runs,
 )
 from noisebank.planning.piecewise_posterior import PiecewisePosterior
@@ -139,7 +138,7 @@ class CubePosterior:
         if not fresh:
             return InferencePlan(query, target, known, ZERO_PRECISION, direct, ())
         look = self.propose_look([(query, target)], room)
-        return InferencePlan(query, target, known, fresh, direct + fresh, cell_charges(query), look)
+        return InferencePlan(query, target, known, fresh, direct + fresh, merge_charges(query.cell_charges()), look)
 
     def required_precision(self, query: LinearQuery, target: Precision) -> tuple[Precision, Precision]:
         """Returns the precision that is known, and the least that must be measured."""

@@ -246,8 +246,3 @@ def loss_of_runs(runs: Sequence[CellRun], precision: Precision, zero: Vector) ->
     for start, stop, weight in runs:
         loss[start:stop] += float(precision) * weight / WHOLE_WEIGHT
     return loss
-
-
-def cell_charges(query: LinearQuery) -> tuple[CellRun, ...]:
-    """Returns what a measurement charges where people come and go, in at most 16 runs."""
-    return merge_charges(query.cell_charges())

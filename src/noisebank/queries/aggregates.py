@@ -119,7 +119,7 @@ class AggregateParser:
             if isinstance(node, exp.Count):
                 return self._parse_count(argument, where)
             if isinstance(node, exp.Sum):
-                if isinstance(argument, exp.Column):
+                if isinstance(argument, exp.Column) and not self._is_code(argument):
                     return self._sum_column(self._summable_column(argument, "SUM"), where)
                 return self._sum_expression(argument, where)
             return self._parse_average(argument, where)
@@ -203,6 +203,11 @@ class AggregateParser:
         if predicate in (TRUE, FALSE):
             raise BadQuery(f"by the policy this condition holds for {'all' if predicate is TRUE else 'no'} rows")
         return self._count_rows(predicate).scale_by(Fraction(1, rows))
+
+    def _is_code(self, argument: exp.Column) -> bool:
+        """Whether a column holds numbers that are all declared as keys: its sum is one of counts."""
+        column = find_column(argument, self.policy.columns)
+        return column.kind is Kind.INTEGER and column.is_keyed and column.complete
 
     def _is_condition(self, argument: exp.Expr) -> bool:
         return self.conditions.expressions.parse_expression(argument).type is ValueType.TRUTH

@@ -21,7 +21,10 @@ def describe_argument(node: exp.Expr, conditions: ConditionParser) -> Column | N
     bare = node.unnest()
     if isinstance(bare, exp.Column):
         column = find_column(bare, conditions.columns)
-        return None if column.kind is Kind.BOOLEAN else column
+        if column.kind is Kind.BOOLEAN:
+            return None
+        if not (column.kind is Kind.INTEGER and column.is_keyed and column.complete):  # codes are an expression
+            return column
     if conditions.expressions.parse_expression(bare).type is ValueType.TRUTH:
         return None
     expression = conditions.expressions.parse_number(bare)

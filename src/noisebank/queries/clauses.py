@@ -172,7 +172,10 @@ def _parse_limit(node: exp.Expr | None) -> int | None:
         raise UnsupportedQuery("FETCH with PERCENT or WITH TIES", "ask FETCH FIRST 5 ROWS ONLY, or LIMIT 5")
     if node.args.get("expressions"):
         raise UnsupportedQuery("LIMIT BY", "ask LIMIT 5")
-    return _parse_count(node.args.get("count") if isinstance(node, exp.Fetch) else node.expression, "LIMIT")
+    if isinstance(node, exp.Fetch):
+        count = node.args.get("count")
+        return 1 if count is None else _parse_count(count, "LIMIT")  # FETCH FIRST ROW ONLY
+    return _parse_count(node.expression, "LIMIT")
 
 
 def _parse_offset(plain: exp.Select) -> int:

@@ -145,6 +145,8 @@ class ConditionParser:
             return self._parse_computed_is(node)
         if type(node) in MIRRORED_OPERATORS:
             return self._compare(node, type(node), node.this, node.expression)
+        if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
+            return self._parse_distinct(node)
         if isinstance(node, (exp.Case, exp.If, exp.Coalesce, exp.Cast, exp.Nullif)):
             expression = self.expressions.parse_expression(node)
             if expression.type is not ValueType.TRUTH:
@@ -163,6 +165,14 @@ class ConditionParser:
             raise UnsupportedQuery(_sql(node), "IS takes NULL, or TRUE and FALSE for a condition")
         true = self._gather(expression, value)
         return true, self.builder.negation(true)
+
+    def _parse_distinct(self, node: exp.NullSafeEQ | exp.NullSafeNEQ) -> tuple[Predicate, Predicate]:
+        """IS DISTINCT FROM takes NULL for a value: it is never unknown."""
+        equal, _ = self._compare(node, exp.EQ, node.this, node.expression)
+        missing = [self._gather(self.expressions.parse_expression(side), None) for side in (node.this, node.expression)]
+        same = self.builder.disjunction(equal, self.builder.conjunction(*missing))
+        different = self.builder.negation(same)
+        return (same, different) if isinstance(node, exp.NullSafeEQ) else (different, same)
 
     def _gather(self, expression: RowExpression, value: bool | None) -> Predicate:
         """Returns the rows in which an expression has this truth value, or is NULL."""
@@ -279,6 +289,7 @@ class ConditionParser:
         if column.keys:
             return _compare_codes(column, kind, value, domain)
         if column.kind is Kind.BOOLEAN:
+            value = bool(value) if not isinstance(value, str) and value in (0, 1) else value
             if not isinstance(value, bool) or kind not in (exp.EQ, exp.NEQ):
                 raise BadQuery(f"column {column.name} is boolean: compare it with = TRUE or = FALSE")
             return make_value_set([int(value) if kind is exp.EQ else int(not value)])

@@ -5,6 +5,7 @@ The clock is that of the policy's timestamps, UTC where there is none or where t
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from sqlglot import Dialect, Token, TokenType
@@ -14,16 +15,17 @@ from noisebank.core.calendar import clock_now
 from noisebank.policy.model import Kind, Policy
 
 DUCKDB = Dialect.get_or_raise("duckdb")
-DATES = ("current_date", "today")
+DATES = ("current_date", "today", "curdate")
 MOMENTS = ("now", "current_timestamp", "localtimestamp", "getdate")
-CALLED = ("now", "today", "getdate")
+CALLED = ("now", "today", "getdate", "curdate")
 """Names that are functions only with parentheses behind them."""
+SPOKEN = re.compile("|".join((*DATES, *MOMENTS, r"\bage\s*\(")), re.IGNORECASE)
+"""AGE(born) is AGE(CURRENT_DATE, born)."""
 
 
 def has_moment(sql: str) -> bool:
     """Whether a text may speak of the present. Quick: a text that does not is never read twice."""
-    lower = sql.lower()
-    return any(name in lower for name in (*DATES, *MOMENTS))
+    return SPOKEN.search(sql) is not None
 
 
 def write_moment(sql: str, now: datetime) -> str:
@@ -39,6 +41,11 @@ def write_moment(sql: str, now: datetime) -> str:
     parts, copied = [], 0
     for index, token in enumerate(tokens):
         name = token.text.lower()
+        if name == "age" and token.token_type is not TokenType.STRING and _has_one_argument(tokens, index):
+            after = tokens[index + 1].end + 1
+            parts += [sql[copied:after], f"DATE '{now:%Y-%m-%d}', "]
+            copied = after
+            continue
         if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) or name not in (*DATES, *MOMENTS):
             continue
         called = _is_called(tokens, index)
@@ -59,3 +66,18 @@ def policy_now(policy: Policy) -> datetime:
 def _is_called(tokens: list[Token], index: int) -> bool:
     following = [token.token_type for token in tokens[index + 1 : index + 3]]
     return following == [TokenType.L_PAREN, TokenType.R_PAREN]
+
+
+def _has_one_argument(tokens: list[Token], index: int) -> bool:
+    """Whether a name is called with one argument."""
+    kinds = [token.token_type for token in tokens[index + 1 :]]
+    if kinds[:1] != [TokenType.L_PAREN] or kinds[1:2] == [TokenType.R_PAREN]:
+        return False
+    depth = 0
+    for kind in kinds:
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if not depth:
+            return True
+        if depth == 1 and kind is TokenType.COMMA:
+            return False
+    return False

@@ -24,6 +24,7 @@ from noisebank.queries.polynomials import Polynomial, make_constant, make_polyno
 from noisebank.queries.predicates import TRUE
 from noisebank.queries.row_functions import map_values, round_zero
 from noisebank.queries.row_values import (
+    MAX_LEVELS,
     Arm,
     RowAlgebra,
     RowExpression,
@@ -43,6 +44,10 @@ INTERVAL_DAYS = {
     "day": Fraction(1), "week": Fraction(7),
 }  # fmt: skip
 INTERVAL_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+BUCKET_ORIGIN = from_date(date(2000, 1, 3))
+"""A Monday: where databases begin to count buckets of days."""
+MAX_CALENDAR_DAYS = 45_000
+"""That a day of the month or of the year is taken from: dates of birth of a century."""
 UNITS = "second, minute, hour, day, week, month, quarter or year"
 CYCLES = {"dow": 7, "isodow": 7, "hour": 24, "minute": 60, "second": 60}
 CALENDAR_PARTS: dict[str, Callable[[date], int]] = {
@@ -124,9 +129,6 @@ def shift_by_interval(
 
 
 def _shift_months(algebra: RowAlgebra, moment: RowExpression, months: int, sql: str) -> RowExpression:
-    if any(isinstance(arm.value, Polynomial) and not arm.value.is_constant for arm in moment.arms):
-        raise UnsupportedQuery(sql, "months have different lengths: move the literal instead, or write days")
-
     def shift(value: Fraction) -> Fraction:
         day = to_date(value)
         month = day.year * 12 + day.month - 1 + months
@@ -137,7 +139,11 @@ def _shift_months(algebra: RowAlgebra, moment: RowExpression, months: int, sql: 
         last = monthrange(year, number + 1)[1]
         return from_date(first.replace(day=min(day.day, last))) + value % 1
 
-    return RowExpression(moment.type, map_values(algebra, moment, shift).arms)
+    try:
+        return RowExpression(moment.type, map_values(algebra, moment, shift).arms)
+    except UnsupportedQuery:
+        advice = "months have different lengths, and it has too many values: move the literal instead, or write days"
+        raise UnsupportedQuery(sql, advice) from None
 
 
 def _check_years(algebra: RowAlgebra, moment: RowExpression) -> RowExpression:
@@ -213,6 +219,17 @@ def truncate_dates(parser: ExpressionParser, unit: str, moment: RowExpression, s
     return RowExpression(kind, map_values(parser.algebra, moment, lambda days: truncate(unit, days), grid=grid).arms)
 
 
+def end_month(parser: ExpressionParser, moment: RowExpression, sql: str) -> RowExpression:
+    """Returns the last day of the month."""
+    months = truncate_dates(parser, "month", moment, sql)
+
+    def last_day(days: Fraction) -> Fraction:
+        first = to_date(days)
+        return days + monthrange(first.year, first.month)[1] - 1
+
+    return RowExpression(DATE, map_values(parser.algebra, months, last_day).arms)
+
+
 def extract_part(parser: ExpressionParser, part: str, moment: RowExpression, sql: str) -> RowExpression:
     """EXTRACT: of a date or timestamp, or of the difference of two timestamps."""
     part = SPELLINGS.get(part, part)
@@ -234,7 +251,8 @@ def extract_part(parser: ExpressionParser, part: str, moment: RowExpression, sql
     def read_part(days: Fraction) -> Fraction:
         return Fraction(CALENDAR_PARTS[part](to_date(days)))
 
-    return map_values(algebra, units, read_part, monotone=part == "year")
+    most = MAX_CALENDAR_DAYS if unit == "day" and moment.type is DATE else MAX_LEVELS
+    return map_values(algebra, units, read_part, monotone=part == "year", max_steps=most)
 
 
 def _cycle(algebra: RowAlgebra, part: str, arm: Arm) -> Polynomial | StepFunction | None:
@@ -290,3 +308,45 @@ def count_boundaries(
         factor = 1 / INTERVAL_DAYS[unit]
     difference = parser.join_numbers(ends[0], ends[1], Polynomial.minus)
     return parser.join_numbers(difference, parser.make_number(factor), Polynomial.times)
+
+
+def count_years(parser: ExpressionParser, last: RowExpression, first: RowExpression, sql: str) -> RowExpression:
+    """EXTRACT(year FROM AGE(last, first)): the full years between two dates, one of which is written out."""
+    for moment in (last, first):
+        if moment.type not in DATE_TYPES:
+            raise BadQuery(f"{sql} needs dates, not {moment.type.value}")
+    if last.constant is not None:
+        end = last.constant
+        return map_values(parser.algebra, first, lambda start: Fraction(_full_years(start, end)))
+    if first.constant is None:
+        advice = "one of the dates of AGE is written out: (last - first) / 365.25 is nearly the same"
+        raise UnsupportedQuery(sql, advice)
+    start = first.constant
+    return map_values(parser.algebra, last, lambda end: Fraction(_full_years(start, end)))
+
+
+def _full_years(start: Fraction, end: Fraction) -> int:
+    """Returns the birthdays between two moments, which may be the wrong way round.
+
+    >>> _full_years(Fraction(from_date(date(2000, 2, 29))), Fraction(from_date(date(2026, 2, 28))))
+    25
+    """
+    if end < start:
+        return -_full_years(end, start)
+    first, last = to_date(start), to_date(end)
+    is_before = (last.month, last.day, end % 1) < (first.month, first.day, start % 1)
+    return last.year - first.year - is_before
+
+
+def fill_buckets(parser: ExpressionParser, width: Fraction, moment: RowExpression, sql: str) -> RowExpression:
+    """Returns when the bucket of so many days began: days are divided evenly, longer ones count from a Monday."""
+    if moment.type not in DATE_TYPES:
+        raise BadQuery(f"{sql} needs a date, not {moment.type.value}")
+    if width <= 0 or (width < 1 and (1 / width).denominator != 1) or (width > 1 and width.denominator != 1):
+        raise UnsupportedQuery(sql, "a bucket is a number of days, or divides a day: 1 hour, 15 minutes")
+    origin = Fraction(0) if width <= 1 else Fraction(BUCKET_ORIGIN)
+    grid = width if width <= 1 else None
+    buckets = map_values(
+        parser.algebra, moment, lambda days: floor((days - origin) / width) * width + origin, grid=grid
+    )
+    return RowExpression(moment.type if width < 1 else DATE, buckets.arms)

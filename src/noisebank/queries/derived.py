@@ -8,9 +8,10 @@ answers: `account.derived.aggregates`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +20,7 @@ from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
-from noisebank.policy.model import Column, Policy
+from noisebank.policy.model import Column, Kind, Policy
 from noisebank.queries.arguments import describe_argument
 from noisebank.queries.bins import suggest_bins
 from noisebank.queries.conditions import ConditionParser, find_column
@@ -175,9 +176,9 @@ class AggregateRewriter:
         column = self._argument_column(bare)
         argument = strip_parens(bare.this).sql(dialect="duckdb")
         if not isinstance(bare, exp.Mode) and not column.is_numeric:
-            raise BadQuery(
-                f"column {column.name} is {column.kind.value}, not a number: {bare.key.upper()} needs numbers"
-            )
+            what = "codes, as it has keys" if column.kind is Kind.INTEGER else column.kind.value
+            name = bare.sql_name() if isinstance(bare, exp.Func) else bare.key.upper()
+            raise BadQuery(f"column {column.name} is {what}, not a number: {name} needs numbers")
         if column.is_numeric and not column.keys and not column.bins and column.low is not None:
             raise BadQuery(
                 f"{bare.key.upper()}({column.name}) needs bins: declare some in the policy, for example "
@@ -285,8 +286,9 @@ def _write_plainly(node: exp.WithinGroup) -> exp.Expr:
     if isinstance(node.this, exp.Mode):
         return exp.Mode(this=column)
     rank = node.this.this
-    if descending and isinstance(rank, exp.Literal) and not rank.is_string:
-        rank = exp.Literal.number(str(1 - Decimal(rank.this)))
+    if descending and isinstance(rank, exp.Literal):
+        with suppress(InvalidOperation):  # what is no number is refused as a rank
+            rank = exp.Literal.number(str(1 - Decimal(rank.this)))
     return exp.PercentileCont(this=column, expression=rank)
 
 

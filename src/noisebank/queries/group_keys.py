@@ -45,6 +45,8 @@ class GroupKey:
     column: str
     labels: AxisLabels | None = None
     """None for a declared column with its own keys, bins or truth values."""
+    is_text: bool = False
+    """Whether the groups of an expression are called by texts, which ORDER BY sorts as such."""
 
 
 def parse_group_key(node: exp.Expr, conditions: ConditionParser) -> GroupKey:
@@ -65,6 +67,7 @@ class _Grouping:
 
     def __init__(self, algebra: RowAlgebra, columns: Mapping[str, Column], expression: RowExpression, sql: str) -> None:
         self.algebra, self.builder, self.columns, self.sql = algebra, algebra.builder, columns, sql
+        self.is_text = expression.type is ValueType.TEXT
         self.is_clock = expression.type in (ValueType.DATE, ValueType.TIMESTAMP)
         self.arms = [
             Arm(arm.where, self._with_few_values(arm))
@@ -90,7 +93,7 @@ class _Grouping:
         labels = sorted(forms, key=lambda label: to_canonical_json(forms[label]))
         columns = frozenset(name for label in labels for name in predicates[label].column_names())
         name = name_cases([forms[label] for label in labels], columns)
-        return GroupKey(name, _order_labels(labels, format_number))
+        return GroupKey(name, _order_labels(labels, format_number), self.is_text)
 
     def _key_of_one(self, column: str, format_number: Callable[[Fraction], str]) -> GroupKey:
         allowed = self.algebra.within.values_of(column, self.builder.domain_of(column))
@@ -108,7 +111,7 @@ class _Grouping:
         labels = sorted(pieces, key=lambda label: pieces[label].sort_key())
         groups = tuple(pieces[label] for label in labels)
         name = column if self._are_own_groups(column, groups) else name_groups(column, groups)
-        return GroupKey(name, _order_labels(labels, format_number))
+        return GroupKey(name, _order_labels(labels, format_number), self.is_text)
 
     def _are_own_groups(self, column: str, groups: tuple[ValueSet, ...]) -> bool:
         try:
@@ -126,7 +129,7 @@ class _Grouping:
             raise UnsupportedQuery(
                 f"GROUP BY {self.sql}, which has {count} values",
                 f"at most {MAX_GROUPS} groups: "
-                + ("take longer periods, or WHERE" if self.is_clock else f"try FLOOR({self.sql} / 10)"),
+                + ("take longer periods, or WHERE" if self.is_clock else f"try FLOOR({self.sql})"),
             )
         levels = step_levels(inside, lambda step: (square * step + factor) * step + constant, monotone=False)
         ranges = {value: ValueSet(()) for value in levels}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise, product
 from math import prod
 
@@ -43,6 +44,9 @@ def column_labels(column: Column) -> tuple[str, ...]:
         return tuple(_date_label(column, *part.ranges[0]) for part in column_groups(column))
     for part in column_groups(column):
         ((low, high),) = part.ranges
+        if low == high:  # the bin is one number
+            names.append(f"{float(column.step * low):.15g}")
+            continue
         last = high == column.bounds[1]
         end = f"{float(column.step * high):.15g}]" if last else f"{float(column.step * (high + 1)):.15g})"
         names.append(f"[{float(column.step * low):.15g}, {end}")
@@ -50,6 +54,8 @@ def column_labels(column: Column) -> tuple[str, ...]:
 
 
 def _date_label(column: Column, low: int, high: int) -> str:
+    if low == high and column.step_days == 1:
+        return format_clock(Fraction(low))
     last = high == column.bounds[1]
     end = format_clock(column.step_days * (high if last else high + 1))
     return f"[{format_clock(column.step_days * low)}, {end}{']' if last else ')'}"

@@ -131,8 +131,9 @@ def _merge_aggregated(outer: exp.Select, inner: exp.Select, columns: _OuterColum
         )
     _refuse_clauses(outer, OUTER_CLAUSES)
     _refuse_clauses(inner, (*INNER_CLAUSES, *AFTER_GROUPING))
-    cut = inner.args.get("limit") or inner.args.get("offset") or inner.find(exp.Window)
-    if cut and (outer.args.get("where") or any(outer.args.get(name) for name in AFTER_GROUPING)):
+    cut = inner.args.get("limit") or inner.args.get("offset")
+    acts_after = any(outer.args.get(name) for name in AFTER_GROUPING)
+    if (cut and acts_after) or ((cut or inner.find(exp.Window)) and outer.args.get("where")):
         raise UnsupportedQuery("conditions on a subquery with LIMIT or OVER", "write one SELECT with HAVING and LIMIT")
     expanded = outer.copy()
     columns.expand_stars(expanded)

@@ -156,6 +156,10 @@ def parse_cast(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
         return value
     if name in CLOCK_TYPES:
         return _cast_clock(parser, value, CLOCK_TYPES[name], node)
+    if value.type is NUMBER and name in ("TEXT", "VARCHAR") and not target.expressions:
+        from noisebank.queries.text_functions import write_text
+
+        return write_text(parser, value, node)
     if (value.type, name) in ((TEXT, "TEXT"), (TEXT, "VARCHAR"), (TRUTH, "BOOLEAN")):
         return value
     raise UnsupportedQuery(describe_node(node), "CAST turns truth values and numbers into numbers")

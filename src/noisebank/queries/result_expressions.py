@@ -27,10 +27,34 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """Which rows of a partition a window function adds up."""
+
+    order: tuple[OrderTerm, ...]
+    """By keys: noise cannot change it."""
+    ends: tuple[int | None, int | None]
+    """How many rows after the row the first and the last one are; None for the partition's end."""
+    with_peers: bool = False
+    """Whether rows with the same keys in ORDER BY are added up with the last one."""
+    is_mean: bool = False
+    """Whether the sum is divided by the number of rows, which is public."""
+
+
+@dataclass(frozen=True, slots=True)
 class Total:
-    """SUM(expression) OVER (PARTITION BY keys): its sum over the rows that have the same keys."""
+    """SUM(expression) OVER (PARTITION BY keys): its sum over the rows that have the same keys, or over a frame."""
 
     summed: Expression
+    keys: tuple[str, ...] = ()
+    frame: Frame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """RANK, DENSE_RANK or ROW_NUMBER of a row among those that have the same keys."""
+
+    function: str
+    order: tuple[OrderTerm, ...]
     keys: tuple[str, ...] = ()
 
 
@@ -67,7 +91,7 @@ class Condition:
     arguments: tuple[Expression | Key | Text | Condition, ...]
 
 
-Expression = Number | Released | Total | Operation
+Expression = Number | Released | Total | Ranking | Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +109,9 @@ def list_aggregates(node: Expression | Key | Text | Condition) -> Iterator[int]:
         yield node.aggregate
     elif isinstance(node, Total):
         yield from list_aggregates(node.summed)
+    elif isinstance(node, Ranking):
+        for term in node.order:
+            yield from list_aggregates(term.by)
     elif isinstance(node, (Operation, Condition)):
         for argument in node.arguments:
             yield from list_aggregates(argument)
@@ -103,7 +130,11 @@ def is_linear(node: Expression, aggregates: Collection[int]) -> bool:
         return is_linear(node.summed, aggregates)
     if isinstance(node, Number):
         return True
-    if node.function not in ("+", "-", "*", "/") or not all(is_linear(each, aggregates) for each in node.arguments):
+    if (
+        isinstance(node, Ranking)
+        or node.function not in ("+", "-", "*", "/")
+        or not all(is_linear(each, aggregates) for each in node.arguments)
+    ):
         return False
     left, right = node.arguments
     if node.function == "/":
@@ -120,6 +151,15 @@ def list_totals(node: Expression | Key | Text | Condition) -> Iterator[Total]:
             yield from list_totals(argument)
 
 
-def has_total(node: Expression | Key | Text | Condition) -> bool:
+def list_rankings(node: Expression | Key | Text | Condition) -> Iterator[Ranking]:
+    """Yields the ranks that an expression or condition reads."""
+    if isinstance(node, Ranking):
+        yield node
+    elif isinstance(node, (Operation, Condition)):
+        for argument in node.arguments:
+            yield from list_rankings(argument)
+
+
+def reads_other_rows(node: Expression | Key | Text | Condition) -> bool:
     """Whether a number of other rows goes into an expression or condition."""
-    return next(list_totals(node), None) is not None
+    return any(True for _ in list_totals(node)) or any(True for _ in list_rankings(node))

@@ -6,8 +6,9 @@ between them is arithmetic on the answers. Used by `queries.selects`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 
 from sqlglot import exp
 
@@ -15,7 +16,7 @@ from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
 from noisebank.queries.conditions import find_column
-from noisebank.queries.derived import Aggregate, AggregateRewriter, list_linear, strip_parens
+from noisebank.queries.derived import Aggregate, AggregateRewriter, strip_parens
 from noisebank.queries.groups import column_labels
 from noisebank.queries.result_expressions import (
     Condition,
@@ -26,11 +27,8 @@ from noisebank.queries.result_expressions import (
     OrderTerm,
     Released,
     Text,
-    Total,
-    has_total,
-    is_linear,
-    is_noisy,
 )
+from noisebank.queries.window_parser import WindowParser
 
 ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 FUNCTIONS: dict[type[exp.Expr], str] = {
@@ -42,6 +40,7 @@ COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="
 }  # fmt: skip
 PLAIN_AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Filter)
+MAX_POWER = 4
 MAX_DIGITS = 12
 """Of ROUND, on both sides of the point."""
 
@@ -50,14 +49,22 @@ class ResultParser:
     """Parses the results of one SELECT; collects its aggregates, each once."""
 
     def __init__(
-        self, rewriter: AggregateRewriter, find_key: Callable[[exp.Expr], str | None], keys: Mapping[str, Column]
+        self,
+        rewriter: AggregateRewriter,
+        find_key: Callable[[exp.Expr], str | None],
+        keys: Mapping[str, Column],
+        text_keys: Collection[str] = (),
     ) -> None:
-        self._rewriter, self._find_key, self._columns = rewriter, find_key, keys
+        """`keys` are declared columns, `text_keys` the names of expressions whose groups are texts."""
+        self._rewriter, self.find_key, self._columns, self._text_keys = rewriter, find_key, keys, text_keys
         self.aggregates: list[Aggregate] = []
 
     def parse_expression(self, node: exp.Expr) -> Expression:
         """Returns what a node computes from aggregates."""
         bare = strip_parens(node)
+        if isinstance(bare, (exp.DPipe, exp.Concat, exp.TimeToStr, exp.Format)) and any(bare.find_all(exp.AggFunc)):
+            text = bare.sql(dialect="duckdb")[:60]
+            raise UnsupportedQuery(f"a text made of results ({text})", "results are numbers: add signs to them outside")
         public = self._write_public_rows(bare)
         if self.is_linear_node(bare):
             value = _fold_constant(public)
@@ -70,10 +77,12 @@ class ResultParser:
             return self._parse_arithmetic(bare)
         if type(bare) in FUNCTIONS:
             return self._parse_function(bare)
+        if isinstance(bare, exp.Pow):
+            return self._parse_power(bare)
         if isinstance(bare, exp.Cast):
             return self._parse_cast(bare)
         if isinstance(bare, exp.Window):
-            return self._parse_total(bare)
+            return WindowParser(self).parse_window(bare)
         if isinstance(bare, exp.Null):
             raise UnsupportedQuery("NULL as a result", "leave it out")
         self._refuse_columns(bare)
@@ -113,14 +122,14 @@ class ResultParser:
         if name is not None and name in columns:
             term = columns[name]
         else:
-            key = self._find_key(bare)
+            key = self.find_key(bare)
             term = self.make_key(key) if key is not None else self.parse_expression(bare)
         return OrderTerm(term, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
     def make_key(self, name: str) -> Key:
         """Returns a key of the row."""
         column = self._columns.get(name)
-        return Key(name, column is not None and column.kind is Kind.TEXT)
+        return Key(name, name in self._text_keys if column is None else column.kind is Kind.TEXT)
 
     # -- expressions -----------------------------------------------------------------------------
 
@@ -183,6 +192,16 @@ class ResultParser:
         nodes += [node.expression] if isinstance(node, exp.Nullif) else []
         return Operation(name, tuple(self.parse_expression(each) for each in nodes))
 
+    def _parse_power(self, node: exp.Pow) -> Expression:
+        """Returns a power as a product: an even one of the absolute value, so its interval is no wider than needed."""
+        base, exponent = self.parse_expression(node.this), _fold_constant(node.expression)
+        if exponent == Fraction(1, 2):
+            return Operation("SQRT", (base,))
+        if exponent is None or exponent not in range(1, MAX_POWER + 1):
+            raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], f"POWER takes 0.5, or 1 to {MAX_POWER}")
+        factor = Operation("ABS", (base,)) if exponent % 2 == 0 else base
+        return reduce(lambda left, right: Operation("*", (left, right)), [factor] * int(exponent))
+
     def _parse_cast(self, node: exp.Cast) -> Expression:
         value, kind = self.parse_expression(node.this), node.to
         if kind.is_type(*exp.DataType.INTEGER_TYPES):
@@ -194,23 +213,6 @@ class ResultParser:
             return value
         return Operation("ROUND", (value, Number(Fraction(sizes[1]))))
 
-    def _parse_total(self, node: exp.Window) -> Expression:
-        summed = strip_parens(node.this)
-        if not isinstance(summed, exp.Sum) or any(node.args.get(name) for name in ("order", "spec", "alias")):
-            allowed = "of window functions, SUM(aggregate) OVER () or OVER (PARTITION BY key)"
-            raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], allowed)
-        inner = self.parse_expression(summed.this)
-        if has_total(inner) or not is_noisy(inner) or not is_linear(inner, list_linear(self.aggregates)):
-            raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], "sum counts or sums: SUM(COUNT(*)) OVER ()")
-        keys = []
-        for each in node.args.get("partition_by") or []:
-            key = self._find_key(each)
-            if key is None:
-                text = each.sql(dialect="duckdb")[:40]
-                raise UnsupportedQuery(f"PARTITION BY {text}", "partition by keys of GROUP BY")
-            keys.append(key)
-        return Total(inner, tuple(sorted(keys)))
-
     def _refuse_columns(self, node: exp.Expr) -> None:
         """Refuses single values, and keys in arithmetic."""
         if isinstance(node, exp.Star):
@@ -218,7 +220,7 @@ class ResultParser:
         if any(node.find_all(exp.AggFunc)):
             return
         text = node.sql(dialect="duckdb")[:60]
-        if self._find_key(node) is not None:
+        if self.find_key(node) is not None:
             raise UnsupportedQuery(f"arithmetic with the key {text}", "group by the expression")
         if isinstance(node, exp.Literal):
             raise UnsupportedQuery(f"the text {text} as a result", "results are numbers")
@@ -231,7 +233,7 @@ class ResultParser:
 
     def _parse_operand(self, node: exp.Expr) -> Expression | Key | Text:
         bare = strip_parens(node)
-        key = self._find_key(bare)
+        key = self.find_key(bare)
         if key is not None:
             return self.make_key(key)
         if isinstance(bare, exp.Literal) and bare.is_string:

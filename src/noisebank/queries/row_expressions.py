@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain
 
 from sqlglot import exp
@@ -17,13 +17,14 @@ from sqlglot import exp
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
-from noisebank.queries.date_functions import DATE_FUNCTIONS, parse_date_part, refuse_moving
+from noisebank.queries.date_functions import DATE_FUNCTIONS, parse_date_part, refuse_age, refuse_moving
 from noisebank.queries.dates import is_date_expression, join_dates, shift_by_interval
 from noisebank.queries.number_functions import FUNCTIONS, describe_node, parse_clamp
 from noisebank.queries.polynomials import Polynomial, make_constant, make_polynomial
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
-from noisebank.queries.row_functions import map_values, remainder, round_zero
+from noisebank.queries.row_functions import map_values, round_zero, take_remainder
 from noisebank.queries.row_values import Arm, RowAlgebra, RowExpression, StepFunction, TextColumn, Value, ValueType
+from noisebank.queries.text_functions import TEXT_FUNCTIONS
 from noisebank.queries.values import ValueSet, make_value_set
 
 Outcomes = tuple[Predicate, Predicate]
@@ -35,7 +36,7 @@ CONDITIONS = (
 )  # fmt: skip
 SUPPORTED_FUNCTIONS = (
     "of single rows, use +, -, *, / by constants, CASE, COALESCE, NULLIF, ABS, SIGN, GREATEST, LEAST, CLAMP, FLOOR, "
-    "CEIL, ROUND, MOD, POWER, width_bucket, DATE_TRUNC and EXTRACT"
+    "CEIL, ROUND, MOD, POWER, width_bucket, UPPER, LEFT, SUBSTRING, DATE_TRUNC, EXTRACT and STRFTIME"
 )
 
 
@@ -194,7 +195,7 @@ class ExpressionParser:
             raise UnsupportedQuery("MOD by a column", "use a constant")
         if not modulus:
             raise BadQuery("this divides by zero")
-        return map_values(self.algebra, self.parse_number(node.this), partial(remainder, modulus), monotone=False)
+        return take_remainder(self.algebra, self.parse_number(node.this), modulus)
 
     # -- CASE and its relatives --------------------------------------------------------------------
 
@@ -243,6 +244,7 @@ class ExpressionParser:
 PARSERS: dict[type[exp.Expr], Callable[[ExpressionParser, exp.Expr], RowExpression]] = {
     **FUNCTIONS,
     **DATE_FUNCTIONS,
+    **TEXT_FUNCTIONS,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), ExpressionParser._parse_arithmetic),
     **dict.fromkeys((exp.Case, exp.If), ExpressionParser._parse_case),
     exp.Neg: ExpressionParser._parse_negative,
@@ -256,6 +258,7 @@ PARSERS: dict[type[exp.Expr], Callable[[ExpressionParser, exp.Expr], RowExpressi
 NAMED_FUNCTIONS: dict[str, Callable[[ExpressionParser, exp.Expr], RowExpression]] = {
     "clamp": parse_clamp,
     "date_part": parse_date_part,
+    "age": refuse_age,
     **dict.fromkeys(("now", "today", "getdate"), refuse_moving),
 }
 

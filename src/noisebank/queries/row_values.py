@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import reduce
+from itertools import pairwise
 from math import lcm
 
 from noisebank.core.errors import UnsupportedQuery
-from noisebank.queries.computed import name_polynomial
-from noisebank.queries.polynomials import Polynomial, make_constant, solve_at_least
+from noisebank.queries.computed import name_cycle, name_polynomial
+from noisebank.queries.polynomials import Polynomial, make_constant, make_polynomial, solve_at_least
 from noisebank.queries.predicates import FALSE, TRUE, Predicate, PredicateBuilder
 from noisebank.queries.values import ValueRange, ValueSet, join_ranges
 
 MAX_ARMS = 300
 """More than anybody writes by hand: every arm is a condition of its own."""
+TOO_MANY_ARMS = f"at most {MAX_ARMS} are read: compare it with a constant, or use a coarser function"
 MAX_LEVELS = 10_000
 """Of a function with finitely many values."""
 
@@ -118,7 +120,7 @@ class RowAlgebra:
                 where = self.builder.disjunction(known.where, arm.where) if known else arm.where
                 joined[key] = Arm(where, arm.value)
         if len(joined) > MAX_ARMS:
-            raise UnsupportedQuery("an expression with this many cases", f"at most {MAX_ARMS} are read")
+            raise UnsupportedQuery("an expression with this many cases", TOO_MANY_ARMS)
         return RowExpression(kind, tuple(joined.values()))
 
     def restrict(self, expression: RowExpression, where: Predicate) -> Iterator[Arm]:
@@ -140,7 +142,11 @@ class RowAlgebra:
                 yield arm
                 continue
             if len(arm.value.levels) > MAX_ARMS:
-                raise UnsupportedQuery("an expression with this many cases", f"at most {MAX_ARMS} are read")
+                steps = as_even_steps(arm.value)
+                if steps is not None:
+                    yield Arm(arm.where, steps)
+                    continue
+                raise UnsupportedQuery("an expression with this many cases", TOO_MANY_ARMS)
             for value, values in arm.value.levels:
                 where = self.builder.conjunction(arm.where, self.builder.in_values(arm.value.column, values))
                 if where is not FALSE:
@@ -176,6 +182,23 @@ class RowAlgebra:
         return self.builder.in_values(column, solved)
 
 
+def as_even_steps(function: StepFunction) -> Polynomial | None:
+    """Returns a function that rises evenly (the day of a timestamp, FLOOR(x / 5)) as a computed column; None if it does
+    not."""
+    if any(len(values.ranges) != 1 for _, values in function.levels):
+        return None
+    values = [value for value, _ in function.levels]
+    ranges = [piece.ranges[0] for _, piece in function.levels]
+    rise, width = values[1] - values[0], ranges[1][1] - ranges[1][0] + 1
+    even = all(after - before == rise for before, after in pairwise(values))
+    joined = all(high + 1 == low for (_, high), (low, _) in pairwise(ranges))
+    inside = all(high - low + 1 == width for low, high in ranges[1:-1])
+    if not even or not joined or not inside or max(high - low + 1 for low, high in ranges) > width:
+        return None
+    name = name_cycle(function.column, width - ranges[1][0], width, len(ranges))
+    return make_polynomial([((), values[0]), ((name,), rise)])
+
+
 def as_univariate(polynomial: Polynomial) -> tuple[str, Fraction, Fraction, Fraction]:
     """Returns a column, declared or computed, and a, b, c such that the polynomial is a * column^2 + b * column + c.
 
@@ -192,30 +215,34 @@ def as_univariate(polynomial: Polynomial) -> tuple[str, Fraction, Fraction, Frac
 
 
 def step_levels(
-    values: ValueSet, value_at: Callable[[int], Fraction], monotone: bool
+    values: ValueSet, value_at: Callable[[int], Fraction], monotone: bool, max_steps: int = MAX_LEVELS
 ) -> dict[Fraction, list[ValueRange]]:
     """Returns the ranges of steps on which a function is constant, by its values; refuses too many.
 
     A monotone function is followed by bisection, any other one step by step.
     """
     levels: dict[Fraction, list[ValueRange]] = {}
-    count = 0
-    if not monotone and sum(high - low + 1 for low, high in values.ranges) > MAX_LEVELS:
+    count, width = 0, 1
+    if not monotone and sum(high - low + 1 for low, high in values.ranges) > max_steps:
         raise UnsupportedQuery("a function with this many steps", "CLAMP its column, or use coarser steps")
     for low, high in values.ranges:
         while low <= high:
             value = value_at(low)
-            last = _last_with(value, low, high, value_at) if monotone else low
+            last = _last_with(value, low, high, value_at, width) if monotone else low
             levels.setdefault(value, []).append((low, last))
-            low = last + 1
+            width, low = last - low + 1, last + 1
             count += 1
-            if count > 2 * MAX_LEVELS:
+            if count > 2 * max_steps:
                 raise UnsupportedQuery("a function with this many steps", "CLAMP its column, or use coarser steps")
     return levels
 
 
-def _last_with(value: Fraction, low: int, high: int, value_at: Callable[[int], Fraction]) -> int:
-    """Returns the last step up to `high` that has the value of `low`: by doubling, then by bisection."""
+def _last_with(value: Fraction, low: int, high: int, value_at: Callable[[int], Fraction], width: int) -> int:
+    """Returns the last step up to `high` that has the value of `low`: where `width` says, as most ranges are as wide as
+    the one before, or by doubling, then by bisection."""
+    last = low + width - 1
+    if last < high and value_at(last) == value and value_at(last + 1) != value:
+        return last
     width = 1
     while low + width <= high and value_at(low + width) == value:
         low, width = low + width, 2 * width

@@ -27,11 +27,19 @@ from noisebank.queries.result_expressions import (
     Key,
     OrderTerm,
     Released,
-    has_total,
     is_noisy,
+    list_rankings,
+    reads_other_rows,
 )
 from noisebank.queries.result_parser import ResultParser
-from noisebank.queries.sql import check_plain_select, parse_question, parse_statement, refuse_public_rows
+from noisebank.queries.scalar_subqueries import inline_scalars
+from noisebank.queries.sql import (
+    check_plain_select,
+    find_first_select,
+    parse_question,
+    parse_statement,
+    refuse_public_rows,
+)
 from noisebank.queries.suggestions import suggest_question
 
 MAX_RESULTS = 64
@@ -49,6 +57,8 @@ class OutputColumn:
     """The policy's column, if it is a key."""
     expression: Expression | None = None
     """What it is computed from, if it is a number."""
+    total: str | None = None
+    """What the key is called in rows of all of them together: COALESCE(key, 'all')."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +108,27 @@ def parse_select_list(sql: str, policy: Policy) -> SelectList:
     if text.isidentifier():
         names = f"its queries are {', '.join(sorted(policy.queries))}" if policy.queries else "it names none"
         raise BadQuery(f"the policy names no query {text}: {names}. Or ask in SQL: SELECT COUNT(*) FROM {policy.name}")
-    statement = parse_statement(text)
+    try:
+        statement = parse_statement(text)
+    except UnsupportedQuery as error:
+        first = find_first_select(text)
+        if first is not None:
+            _name_nearest(error, first, policy)
+        raise
     try:
         return _SelectBuilder(policy, text, statement).build_list()
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
     except Misuse as error:
-        is_answer = isinstance(error, BadQuery) and error.is_answer
-        nearest = None if is_answer else suggest_question(statement, policy, lambda each: _build_list(each, policy))
-        if nearest is not None:
-            error.name_nearest(nearest)
+        if not (isinstance(error, BadQuery) and error.is_answer):
+            _name_nearest(error, statement, policy)
         raise
+
+
+def _name_nearest(error: Misuse, statement: exp.Select, policy: Policy) -> None:
+    nearest = suggest_question(statement, policy, lambda each: _build_list(each, policy))
+    if nearest is not None:
+        error.name_nearest(nearest)
 
 
 def _build_list(sql: str, policy: Policy) -> SelectList:
@@ -135,7 +155,7 @@ class _SelectBuilder:
 
     def __init__(self, policy: Policy, text: str, statement: exp.Select) -> None:
         self.policy, self.text, self.statement = policy, text, statement
-        inlined = inline_subqueries(statement)
+        inlined = inline_scalars(inline_subqueries(statement))
         self.is_inlined = inlined is not statement
         self.clauses = split_clauses(inlined, policy.columns)
         self.plain = self.clauses.plain
@@ -153,7 +173,8 @@ class _SelectBuilder:
         self.keys = [(node, key.column) for node, key in zip(nodes, group_keys, strict=True)]
         self.rewriter = AggregateRewriter(policy, self.plain, [node.sql(dialect="duckdb") for node in nodes])
         columns = {key.column: policy.columns[key.column] for key in group_keys if key.labels is None}
-        self.results = ResultParser(self.rewriter, self.find_key, columns)
+        text_keys = {key.column for key in group_keys if key.is_text}
+        self.results = ResultParser(self.rewriter, self.find_key, columns, text_keys)
 
     def build_list(self) -> SelectList:
         columns = self._build_columns()
@@ -172,9 +193,9 @@ class _SelectBuilder:
         order = tuple(self.results.parse_order(node, by_name) for node in self._order_nodes(columns))
         sets = self._name_grouping_sets()
         nodes = [*(column.expression for column in items), *(term.by for term in order)]
-        if (condition is not None or sets) and any(node is not None and has_total(node) for node in nodes):
+        if (condition is not None or sets) and any(node is not None and reads_other_rows(node) for node in nodes):
             raise UnsupportedQuery("OVER with HAVING, CUBE, ROLLUP or GROUPING SETS", "leave one of them out")
-        if condition is not None and has_total(condition):
+        if condition is not None and reads_other_rows(condition):
             raise UnsupportedQuery("OVER in HAVING", "select the share and look at the rows")
         return SelectList(
             tuple(self.results.aggregates),
@@ -219,6 +240,10 @@ class _SelectBuilder:
         nodes = self.plain.expressions
         for node in nodes:
             key = self.find_key(node.unalias())
+            named = self._name_total(node)
+            if named is not None:
+                columns.append(named)
+                continue
             if key is None:
                 columns.append(OutputColumn(_output_name(node), expression=self._parse_result(node)))
                 continue
@@ -227,6 +252,18 @@ class _SelectBuilder:
         selected = {column.key for column in columns}
         others = sorted((name, node) for node, name in self.keys if name not in selected)
         return (*(OutputColumn(_output_name(node), name) for name, node in others), *columns)
+
+    def _name_total(self, node: exp.Expr) -> OutputColumn | None:
+        """Returns the column of COALESCE(key, 'all'), where rows of all keys together are shown."""
+        bare = strip_parens(node.unalias())
+        if not self.grouping.sets or not isinstance(bare, exp.Coalesce) or len(bare.expressions) != 1:
+            return None
+        key, text = self.find_key(bare.this), bare.expressions[0]
+        if key is None or not isinstance(text, exp.Literal) or not text.is_string:
+            return None
+        if not self.results.make_key(key).is_text:
+            raise UnsupportedQuery(f"a text for all of {key}, which is no text", "leave out COALESCE: it is shown")
+        return OutputColumn(_output_name(node), key, total=str(text.this))
 
     def _parse_result(self, node: exp.Expr) -> Expression:
         if (
@@ -239,7 +276,7 @@ class _SelectBuilder:
             question = parse_question(self.text, self.policy, self.plain)
             return self.results.add_aggregate(Aggregate(Derivation.LINEAR, (question,)))
         expression = self.results.parse_expression(node.unalias())
-        if not is_noisy(expression) and not node.find(exp.AggFunc):
+        if not is_noisy(expression) and not node.find(exp.AggFunc) and not any(list_rankings(expression)):
             raise UnsupportedQuery(f"a constant: {node.sql(dialect='duckdb')[:40]}", "select aggregates only")
         return expression
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import SqlglotError
@@ -20,6 +19,7 @@ from noisebank.queries.groups import check_groups
 from noisebank.queries.predicates import FALSE, TRUE
 from noisebank.queries.query import Function, Query, Question
 from noisebank.queries.sensitivity import sensitivity_squared
+from noisebank.queries.spellings import SCHEMAS, rewrite_spellings
 from noisebank.queries.weights import build_query
 
 DUCKDB = Dialect.get_or_raise("duckdb")
@@ -69,9 +69,20 @@ def parse_statement(text: str) -> exp.Select:
     tokens = _tokenize_sql(text)
     _refuse_nesting(tokens)
     try:
-        return _parse_statement(text, tokens)
+        return rewrite_spellings(_parse_statement(text, tokens))
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
+
+
+def find_first_select(text: str) -> exp.Select | None:
+    """Returns the first SELECT of a UNION and its like; None if a text is none."""
+    try:
+        node: exp.Expr | None = DUCKDB.parser().parse(_tokenize_sql(text), text)[0]
+    except (BadQuery, SqlglotError, RecursionError):
+        return None
+    while isinstance(node, (exp.SetOperation, exp.Subquery, exp.Paren)):
+        node = node.this
+    return node if isinstance(node, exp.Select) else None
 
 
 def check_plain_select(select: exp.Select, policy: Policy) -> None:
@@ -89,8 +100,15 @@ def list_tables(text: str) -> tuple[str, ...]:
         tokens = _tokenize_sql(text)
     except BadQuery:
         return ()
-    follows = [after.text for token, after in pairwise(tokens) if token.token_type is TokenType.FROM]
-    return tuple(dict.fromkeys(name.lower() for name in follows))
+    places = [place + 1 for place, token in enumerate(tokens[:-1]) if token.token_type is TokenType.FROM]
+    return tuple(dict.fromkeys(_read_table_name(tokens[place : place + 3]) for place in places))
+
+
+def _read_table_name(tokens: list[Token]) -> str:
+    """Returns the name of a table in lower case, without the schema that databases put tables into."""
+    names = [token.text.lower() for token in tokens]
+    has_schema = len(names) == 3 and names[1] == "." and names[0] in SCHEMAS
+    return names[2] if has_schema else names[0]
 
 
 def _tokenize_sql(text: str) -> list[Token]:
@@ -136,7 +154,7 @@ def _parse_statement(text: str, tokens: list[Token]) -> exp.Select:
         raise BadQuery("ask exactly one SELECT statement")
     statement = nonempty[0]
     if isinstance(statement, exp.SetOperation):
-        raise UnsupportedQuery(statement.key.upper(), "ask each SELECT by itself")
+        raise UnsupportedQuery(statement.key.upper(), "ask each SELECT by itself, or all of them as a list of requests")
     if isinstance(statement, exp.Condition):
         raise BadQuery(f"this is no SELECT statement: {text[:60]}")
     if not isinstance(statement, exp.Select):
@@ -146,6 +164,8 @@ def _parse_statement(text: str, tokens: list[Token]) -> exp.Select:
 
 def _syntax_error(error: SqlglotError) -> BadQuery:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
+    plain = re.sub(r" but got <Token [^>]*>", "", plain)
+    plain = re.sub(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", r"something is missing in \1", plain)
     return BadQuery(f"this is not SQL: {plain}")
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from itertools import chain
 
 from sqlglot import exp
 
 from noisebank.core.errors import Misuse
-from noisebank.policy.model import Policy
+from noisebank.policy.model import Kind, Policy
 from noisebank.queries.bins import round_width
 from noisebank.queries.derived import strip_parens
 
@@ -27,7 +28,12 @@ def suggest_question(statement: exp.Select, policy: Policy, check: Check) -> str
     """Returns a question like a refused one that can be answered; None if there is none."""
     spelled = _spell_names(statement, policy)
     respelled = [] if spelled == statement else [spelled]
-    for candidate in (*respelled, *_Repair(spelled, policy, check).list_candidates()):
+    inner = _find_innermost(spelled)
+    repairs = [_Repair(spelled, policy, check)]
+    if inner is not spelled and inner.args.get("group") is not None:  # its groups, of which the outer one asks more
+        repairs.insert(0, _Repair(inner, policy, check))
+    near = (each for repair in repairs for each in repair.list_near())
+    for candidate in chain(respelled, near, repairs[-1].list_plain()):
         sql = str(candidate.sql(dialect="duckdb"))
         if len(sql) <= MAX_LENGTH and _is_answered(sql, check):
             return sql
@@ -69,29 +75,50 @@ class _Repair:
         self.outer = statement.copy()
         self.inner = _find_innermost(self.outer)
         self.is_nested = self.inner is not self.outer
+        self.where, self.keys = self._repair_where(), self._repair_keys()
 
-    def list_candidates(self) -> Iterator[exp.Select]:
-        """Yields SELECTs from the nearest to the plainest."""
-        where, keys = self._repair_where(), self._repair_keys()
-        items = [] if self.is_nested else self._repair_items(where, keys)
+    def list_near(self) -> Iterator[exp.Select]:
+        """Yields SELECTs with what is asked for."""
+        items = [] if self.is_nested else self._repair_items(self.where, self.keys)
+        if items:
+            yield from self._build_with_clauses(items, self.where, self.keys)
+        elif not self.is_nested and self._find_extreme_date() is not None:
+            month = exp.alias_(_parse_node(f"DATE_TRUNC('month', {self._find_extreme_date()})"), "month")
+            yield self._build([_parse_node("COUNT(*)")], self.where, [*self.keys, month])
+
+    def list_plain(self) -> Iterator[exp.Select]:
+        """Yields SELECTs that count, from the nearest to the plainest."""
         counted = [_parse_node("COUNT(*)")]
-        for results in (items, counted):
-            if results:
-                yield from self._build_with_clauses(results, where, keys)
-        for kept_where, kept_keys in ((where, []), ([], keys), ([], [])):
+        yield from self._build_with_clauses(counted, self.where, self.keys)
+        for kept_where, kept_keys in ((self.where, []), ([], self.keys), ([], [])):
             yield self._build(counted, kept_where, kept_keys)
         used = {each.name for each in self.outer.find_all(exp.Column)}
         for name, column in sorted(self.policy.columns.items(), key=lambda item: item[0] not in used):
+            node = exp.column(name, quoted=not name.isidentifier())
             if column.keys or column.bins:
-                yield self._build(counted, [], [exp.column(name, quoted=not name.isidentifier())])
+                yield self._build(counted, [], [node])
+            elif column.is_date and column.low is not None:
+                yield self._build(
+                    counted, [], [exp.alias_(_parse_node(f"DATE_TRUNC('year', {node.sql('duckdb')})"), "year")]
+                )
             elif column.is_numeric and column.low is not None:
-                yield self._build([exp.Avg(this=exp.column(name, quoted=not name.isidentifier()))], [], [])
+                yield self._build([exp.Avg(this=node)], [], [])
+
+    def _find_extreme_date(self) -> str | None:
+        """Returns the date of which the first or last one is asked for."""
+        for node in self.outer.find_all(exp.Min, exp.Max):
+            column = self.policy.columns.get(node.this.name) if isinstance(node.this, exp.Column) else None
+            if column is not None and column.is_date:
+                return str(exp.column(column.name, quoted=not column.name.isidentifier()).sql(dialect="duckdb"))
+        return None
 
     def _build_with_clauses(
         self, results: list[exp.Expr], where: list[exp.Expr], keys: list[exp.Expr]
     ) -> Iterator[exp.Select]:
         plain = self._build(results, where, keys)
-        if not self.is_nested and self.outer.args.get("joins") is None:
+        group = self.outer.args.get("group")
+        has_all = group is not None and len(keys) >= len(group.expressions)
+        if not self.is_nested and self.outer.args.get("joins") is None and has_all:
             full = plain.copy()
             for name in ("having", "order", "limit", "offset"):
                 if self.outer.args.get(name) is not None:
@@ -137,7 +164,7 @@ class _Repair:
             if node.parent_select is not self.inner or not isinstance(node.parent, (exp.Group, exp.Cube, exp.Rollup)):
                 continue
             key = self._selected_node(node)
-            for candidate in (key, *self._list_ranges(key)):
+            for candidate in (key, *self._list_ranges(key), *self._list_roundings(key)):
                 if candidate is not None and self._answers(self._build(counted, [], [candidate])):
                     keys.append(candidate)
                     break
@@ -157,10 +184,18 @@ class _Repair:
             name = column.name if column.name.isidentifier() else f'"{column.name}"'
             yield exp.alias_(_parse_node(f"FLOOR({name} / {width}) * {width}"), f"{column.name}_from")
 
+    def _list_roundings(self, node: exp.Expr) -> Iterator[exp.Expr]:
+        """Yields a key with fewer values, and with a rounding that is the same in all engines."""
+        if not node.find(exp.Column) or isinstance(node, exp.Column):
+            return
+        yield node.transform(lambda each: exp.Round(this=each.this) if isinstance(each, exp.Cast) else each)
+        yield exp.Floor(this=node.copy())
+        yield exp.Anonymous(this="CLAMP", expressions=[node.copy(), exp.Literal.number(0), exp.Literal.number(30)])
+
     def _repair_items(self, where: list[exp.Expr], keys: list[exp.Expr]) -> list[exp.Expr]:
         """Returns the results that can be answered by themselves; of a single number its average."""
         items, written = list[exp.Expr](), {_unqualify(each.unalias().copy()) for each in keys}
-        for node in self.outer.expressions:
+        for node in (each for written in self.outer.expressions for each in _split_ranks(written)):
             item = _count_all(_unqualify(node.copy()))
             bare = strip_parens(item.unalias())
             if (
@@ -171,9 +206,11 @@ class _Repair:
                 continue
             if isinstance(bare, exp.Column):
                 item = exp.Avg(this=bare.copy())
-            for candidate in (item, *self._list_averages(bare)):
+            for candidate in (item, *_list_parts(bare), *self._list_averages(bare)):
+                if candidate.find(exp.Subquery):  # of other rows, or of another table
+                    continue
                 if self._answers(self._build([candidate], where, keys)) or self._is_public(candidate, where, keys):
-                    items += [] if candidate in items else [candidate]
+                    items += [] if candidate.unalias() in [each.unalias() for each in items] else [candidate]
                     break
         return items
 
@@ -188,8 +225,21 @@ class _Repair:
         """Whether an item is refused only because its number is public: beside others it is answered."""
         return not where and not keys and self.policy.public_rows is not None and item.sql().upper() == "COUNT(*)"
 
+    def _list_ordered_keys(self, node: exp.Expr) -> exp.Expr:
+        """Returns the declared keys for an order of texts."""
+        holds = TEXT_ORDERS.get(type(node))
+        if holds is None or not isinstance(node.this, exp.Column) or not isinstance(node.expression, exp.Literal):
+            return node
+        column = self.policy.columns.get(node.this.name)
+        if column is None or column.kind is not Kind.TEXT or not column.keys:
+            return node
+        keys = [exp.Literal.string(key) for key in column.key_names if holds(key, node.expression.name)]
+        return exp.In(this=node.this.copy(), expressions=keys) if keys else node
+
     def _replace_keys(self, condition: exp.Expr) -> exp.Expr:
-        """Returns a condition with declared keys instead of others with similar names."""
+        """Returns a condition with declared keys instead of others with similar names, and other small repairs."""
+        condition = condition.transform(lambda each: each.this if isinstance(each, exp.AtTimeZone) else each)
+        condition = condition.transform(self._list_ordered_keys).transform(_move_interval)
         for literal in list(condition.find_all(exp.Literal)):
             parent = literal.parent
             column = (
@@ -202,6 +252,47 @@ class _Repair:
             if close:
                 literal.replace(exp.Literal.string(names[close[0]]))
         return condition
+
+
+TEXT_ORDERS: dict[type[exp.Expr], Callable[[str, str], bool]] = {
+    exp.GT: lambda key, text: key > text, exp.GTE: lambda key, text: key >= text,
+    exp.LT: lambda key, text: key < text, exp.LTE: lambda key, text: key <= text,
+}  # fmt: skip
+
+
+def _split_ranks(node: exp.Expr) -> list[exp.Expr]:
+    """Returns one quantile for each rank of PERCENTILE_CONT(ARRAY[...])."""
+    array, within = node.find(exp.Array), node.find(exp.WithinGroup)
+    quantile = node.find(exp.PercentileCont, exp.Quantile)
+    if array is not None and within is None and quantile is not None:
+        return [exp.Quantile(this=quantile.this.copy(), quantile=rank.copy()) for rank in array.expressions]
+    if array is None or within is None or not isinstance(within.this, (exp.PercentileCont, exp.PercentileDisc)):
+        return [node]
+    column = within.expression.expressions[0].this
+    return [exp.Quantile(this=column.copy(), quantile=rank.copy()) for rank in array.expressions]
+
+
+def _list_parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yields the parts of a result that are numbers computed from aggregates, larger ones first."""
+    for each in node.walk():
+        if (
+            each is not node
+            and isinstance(each, exp.Condition)
+            and (isinstance(each, exp.AggFunc) or each.find(exp.AggFunc))
+        ):
+            yield each.copy()
+
+
+def _move_interval(node: exp.Expr) -> exp.Expr:
+    """Returns born <= day - INTERVAL '65 years' for born + INTERVAL '65 years' <= day."""
+    if not isinstance(node, (exp.GT, exp.GTE, exp.LT, exp.LTE)) or not isinstance(node.this, (exp.Add, exp.Sub)):
+        return node
+    column, interval = node.this.this, node.this.expression
+    if not isinstance(column, exp.Column) or not isinstance(interval, exp.Interval):
+        return node
+    opposite = exp.Sub if isinstance(node.this, exp.Add) else exp.Add
+    moved = opposite(this=node.expression.copy(), expression=interval.copy())
+    return type(node)(this=column.copy(), expression=moved)
 
 
 def _find_innermost(select: exp.Select) -> exp.Select:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from conformance.banks import settings
 from conformance.stores import Store
-from examples.questions import FOLDER, ExampleQuestion
+from examples.questions import ExampleQuestion
 from examples.worlds import WORLDS, World
 from noisebank import Account, NoisebankError, read_policy
 from support.banks import memory_rooms
@@ -76,7 +76,7 @@ class ExampleBank:
         return account
 
     def _open_account(self, name: str) -> Account:
-        text = (FOLDER / self.world.name / f"{name}.toml").read_text(encoding="utf-8")
+        text = (self.folder / f"{name}.toml").read_text(encoding="utf-8")
         text = re.sub(r"(?m)^epsilon = \d+", "epsilon = 100", text)  # room for all questions, many times
         csv = self.folder / f"{name}.csv"
         source = json.dumps(str(csv)) if self.store is None else None

@@ -563,3 +563,11 @@ def test_a_single_number_is_stated_as_tables_are(account: Account) -> None:
     for sql in ("SELECT COUNT(*) AS n FROM people WHERE smoker", "SELECT 2 * SUM(income) - 7 AS n FROM people"):
         short, long = account.ask(sql, **WISH), account.ask(f"{sql} ORDER BY 1", **WISH)
         assert (short.rows, short.columns, short.confidence) == (long.rows, long.columns, long.confidence)
+
+
+@pytest.mark.parametrize("sql", ["SUM(income) / {}", "100 * SUM(income) / {} - 3", "COUNT_IF(smoker) / {}"])
+def test_a_ratio_that_is_null_where_it_divides_by_zero_anyway_is_the_ratio(tmp_path: Path, sql: str) -> None:
+    account = memory_account(people(tmp_path, epsilon="8", rows=500), Seeded())
+    plain = account.ask(f"SELECT {sql.format('SUM(age)')} AS x FROM people", **WISH)
+    guarded = account.ask(f"SELECT {sql.format('NULLIF(SUM(age), 0)')} AS x FROM people", **WISH)
+    assert guarded.rows == plain.rows and not guarded.charge.cost and plain.rows[0]["x"].low is not None

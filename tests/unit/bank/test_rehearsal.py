@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +88,17 @@ def test_an_explanation_compares_and_advises():
     assert any(line.startswith('cubes = [["town"]]') for line in explanation.advice)
     assert json.loads(json.dumps(explanation.to_json()))["arrangements"][0]["answered"] == plain.rehearsal.answered
     assert repr(explanation).splitlines()[1].startswith("plainly") and explanation.accuracy["delta"] == "1e-06"
+
+
+def test_a_policy_without_cubes_is_told_what_expect_and_complete_keys_would_do():
+    found = explain(replace(policy(), cubes=()), [TOWN, *QUESTIONS[2:5]], epsilon="0.2")
+    names = [each.name for each in found.arrangements]
+    assert names[0] == "plainly" and names[-2].endswith("] with expect = these questions")
+    assert names[-1].endswith("] with complete keys of town")
+    assert found.advice and all(
+        len(set(re.findall(r"[\d.]+%", line))) == 2 for line in found.advice
+    )  # no "16% for 16%"
+    assert any(", complete = true for town if its keys are all there are: spends " in line for line in found.advice)
 
 
 def test_what_is_expected_is_an_arrangement_of_its_own():

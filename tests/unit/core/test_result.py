@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -204,4 +205,37 @@ def test_a_plot_over_time_is_a_line_through_the_numbers_with_a_band() -> None:
     assert {(x, y) for x, y in corners} == {
         (place, value + change) for place, value in ((0, 3.0), (2, -1.0), (3, 4.0), (4, 5.0)) for change in (-1, 2)
     }
-    assert [label.get_text() for label in panel.get_xticklabels()] == [f"2026-0{month}-01" for month in range(1, 6)]
+    assert [label.get_text() for label in panel.get_xticklabels()] == [f"2026-0{month}" for month in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "first"),
+    [
+        ([f"{year}-01-01" for year in range(1995, 2027)], "1995"),
+        ([f"{year}-{month:02}-01" for year in (2025, 2026) for month in range(1, 13)], "2025-01"),
+        ([f"2026-01-{day:02}" for day in range(1, 32)], "2026-01-01"),
+        ([f"2026-01-01 {hour:02}:00:00" for hour in range(24)], "2026-01-01 00:00:00"),
+    ],
+)
+def test_labels_below_a_line_do_not_overlap_and_leave_out_what_all_share(labels: list[str], first: str) -> None:
+    pytest.importorskip("matplotlib")
+    rows = tuple(Row((label,), (make_estimate(3.0, 2.0, 5.0),), ("n",)) for label in labels)
+    figure = replace(one(), by=("m",), columns=("m", "n"), rows=rows).plot()
+    figure.canvas.draw()
+    drawn = figure.axes[0].get_xticklabels()
+    boxes = [label.get_window_extent() for label in drawn]
+    assert drawn[0].get_text() == first and len(drawn) > 1
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
+def test_a_dollar_in_a_key_or_question_is_no_formula() -> None:
+    pytest.importorskip("matplotlib")
+    rows = tuple(Row((key,), (make_estimate(3.0, 2.0, 5.0),), ("n",)) for key in ("$x^$", "$\\frac$"))
+    sql = "SELECT CASE WHEN a THEN '$x^$' ELSE '$\\frac$' END AS k, " + ", ".join(
+        f"COUNT(*) AS n{i}" for i in range(40)
+    )
+    figure = replace(one(), by=("k",), columns=("k", "n"), rows=rows, sql=sql).plot()
+    figure.canvas.draw()
+    title = figure._suptitle
+    assert title is not None and title.get_text().count("\n") == 2 and title.get_text().endswith("…")
+    assert title.get_window_extent().x1 <= figure.bbox.x1  # nothing is cut off

@@ -36,6 +36,8 @@ def test_requests_are_answered_one_after_the_other_and_an_idle_connection_ends(s
         link.sendall(REQUEST + REQUEST)
         replies = read_until_closed(link)
     assert replies.count(b"HTTP/1.1 200 OK") == 2 and replies.endswith(b"\r\n\r\nping") and b"Server:" not in replies
+    head = replies.split(b"\r\n\r\n")[0].split(b"\r\n")
+    assert head == [b"HTTP/1.1 200 OK", b"Content-Type: text/plain", b"Content-Length: 4"]  # and no date, no version
 
 
 @pytest.mark.parametrize("part", [b"", b"POST /", REQUEST[:-1]])

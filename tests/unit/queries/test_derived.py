@@ -97,10 +97,24 @@ def test_what_results_are_made_of(sql, of, how, parts):
 @pytest.mark.parametrize(
     ("sql", "rank"),
     [("MEDIAN(age)", "1/2"), ("QUANTILE(age, 0.25)", "1/4"), ("QUANTILE(age, 0)", 0), ("QUANTILE(age, 1)", 1),
-     ("QUANTILE_CONT(age, 0.1)", "1/10"), ("QUANTILE_DISC(age, 0.1)", "1/10")],
+     ("QUANTILE_CONT(age, 0.1)", "1/10"), ("QUANTILE_DISC(age, 0.1)", "1/10"),
+     ("PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY age)", "1/10"),
+     ("PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY age ASC)", "1/10"),
+     ("PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY age DESC)", "9/10"),
+     ("PERCENTILE_CONT('0.1') WITHIN GROUP (ORDER BY age)", "1/10"),
+     ("PERCENTILE_CONT('0.1') WITHIN GROUP (ORDER BY age DESC)", "9/10")],
 )  # fmt: skip
 def test_ranks(sql, rank):
     assert the_item(f"{sql} FROM t").rank == Fraction(rank)
+
+
+@pytest.mark.parametrize("rank", ["'x'", "'nan'", "age", "1.5", "-0.1"])
+@pytest.mark.parametrize("order", ["age", "age DESC"])
+def test_bad_ranks_within_groups_are_refused(rank, order):
+    with pytest.raises(Misuse):
+        parse_select_aggregates(f"SELECT PERCENTILE_CONT({rank}) WITHIN GROUP (ORDER BY {order}) FROM t", REPLACE)
+    with pytest.raises(Misuse, match="several columns"):
+        parse_select_aggregates("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age, pay) FROM t", REPLACE)
 
 
 @pytest.mark.parametrize("rank", ["1.5", "-0.5", "'x'", "age", "0.2 + 0.3", "[0.1, 0.2]", "NULL", "1e999", "TRUE"])

@@ -76,7 +76,7 @@ def test_labels_tell_groups_apart(column):
 
 
 def test_labels_say_what_the_bins_are():
-    assert column_labels(COLUMNS["age"]) == ("[0, 20)", "[20, 40)", "[40, 120)", "[120, 120]")
+    assert column_labels(COLUMNS["age"]) == ("[0, 20)", "[20, 40)", "[40, 120)", "120")
     assert column_labels(COLUMNS["pay"]) == ("[-2, 0)", "[0, 1.5)", "[1.5, 5]")
     assert column_labels(COLUMNS["city"]) == ("x", "y", "z")
     assert column_labels(COLUMNS["ill"]) == ("false", "true")

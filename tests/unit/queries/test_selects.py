@@ -173,7 +173,7 @@ def test_a_public_number_of_rows_is_no_question() -> None:
 
 REFUSED = [
     ("SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n FROM t GROUP BY person) s", "one number for each person",
-     "SELECT COUNT(*) FROM t"),
+     "SELECT COUNT(*) AS n FROM t"),
     ("SELECT COUNT(*) FROM (SELECT person FROM t GROUP BY person HAVING COUNT(*) > 2) s", "one number for each person",
      "SELECT COUNT(*) FROM t"),
     ("SELECT COUNT(DISTINCT person) FROM t WHERE city = 'x'", "DISTINCT", "SELECT COUNT(*) FROM t WHERE city = 'x'"),
@@ -193,8 +193,12 @@ REFUSED = [
      "SELECT city, COUNT(*) AS n FROM t WHERE age > 60 AND NOT ill GROUP BY city ORDER BY n DESC LIMIT 1"),
     ("SELECT AVG(Age) FROM tt WHERE CITTY = 'X'", "there is no table tt",
      "SELECT AVG(Age) FROM t WHERE city = 'x'"),
-    ("SELECT SUM(SUM(pay)) OVER (ORDER BY city) FROM t GROUP BY city", "OVER",
-     "SELECT city, AVG(pay) FROM t GROUP BY city"),
+    ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY city) FROM t", "PERCENTILE_CONT needs numbers",
+     "SELECT COUNT(*) FROM t"),
+    ("SELECT COUNT(*) FROM t GROUP BY city HAVING city BETWEEN 'a' AND 'b'", "compare a key with one of its values",
+     "SELECT city, COUNT(*) FROM t GROUP BY city"),
+    ("SELECT SUM(SUM(pay)) OVER (ORDER BY SUM(pay)) FROM t GROUP BY city", "OVER",
+     "SELECT city, SUM(pay) FROM t GROUP BY city"),
 ]  # fmt: skip
 
 
@@ -217,7 +221,7 @@ def test_what_is_refused_names_the_nearest_question(sql: str, words: str, neares
         "SELECT COUNT(*) FROM (SELECT DISTINCT city FROM t)",
         "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM t) SELECT COUNT(*) FROM a", "SELECT SUM(5) OVER () FROM t",
         "SELECT COUNT(*) FROM t HAVING city = 'x'", "SELECT city, COUNT(*) FROM t GROUP BY city HAVING city > 'x'",
-        "SELECT SUM(AVG(pay)) OVER () FROM t", "SELECT RANK() OVER (ORDER BY COUNT(*)) FROM t GROUP BY city",
+        "SELECT SUM(AVG(pay)) OVER () FROM t", "SELECT NTILE(4) OVER (ORDER BY COUNT(*)) FROM t GROUP BY city",
         "SELECT MAX(n) FROM (SELECT city, COUNT(*) AS n FROM t GROUP BY city) s", "SELECT ROUND(COUNT(*), 99) FROM t",
         "WITH a AS (SELECT 1) SELECT COUNT(*) FROM a", "SELECT REGR_SLOPE(pay, ) FROM t",
         "SELECT city, SUM(COUNT(*)) OVER w FROM t GROUP BY city", "SELECT COUNT(*)::text FROM t",

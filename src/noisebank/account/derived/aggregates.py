@@ -14,10 +14,7 @@ from math import inf, isfinite, sqrt
 
 from noisebank.account.derived.gaussians import Gaussian, list_running_stddevs
 from noisebank.account.derived.moments import Moments, NoisySum, solve_statistic
-from noisebank.core.charges import rank_cases
 from noisebank.core.intervals import confidence_interval, quantile_bound
-from noisebank.core.quote import Quote
-from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.policy.model import Column
 from noisebank.queries.derived import FROM_COUNTS, MOMENTS, Aggregate, Derivation
 from noisebank.queries.groups import column_groups, column_labels
@@ -54,40 +51,6 @@ class NoisyPart:
         if self.running_stddevs:
             return self.running_stddevs
         return list_running_stddevs(self.numbers)
-
-
-def combine_quotes(sql: str, parts: Sequence[Quote], cost: Precision, share_after: float) -> Quote:
-    """Returns one quote for an answer that is computed from several."""
-    first = parts[0]
-    return Quote(
-        sql=sql,
-        case=rank_cases(part.case for part in parts),
-        target=sum((part.target for part in parts), ZERO_PRECISION),
-        cost=cost,
-        left=first.left,
-        budget=first.budget,
-        delta=first.delta,
-        stddev=None,
-        reused_stddev=None,
-        share_now=first.share_now,
-        share_after=share_after,
-        parts=tuple(parts),
-        confidence=first.confidence,
-        why=join_reasons([part.why for part in parts]),
-    )
-
-
-def join_reasons(reasons: Sequence[str]) -> str:
-    """Returns the ways of several parts with their reasons ("WAY: REASON"), each way named once.
-
-    >>> join_reasons(["plain reuse: no cube", "cube (sex): free", "plain reuse: no bins", "plain reuse: no cube"])
-    'plain reuse: no cube, no bins; cube (sex): free'
-    """
-    ways: dict[str, dict[str, None]] = {}
-    for reason in reasons:
-        way, _, why = reason.partition(": ")
-        ways.setdefault(way, {})[why] = None
-    return "; ".join(f"{way}: {', '.join(whys)}" if any(whys) else way for way, whys in ways.items())
 
 
 def derive_value(aggregate: Aggregate, parts: Sequence[NoisyPart], confidence: float) -> BoundedValue:

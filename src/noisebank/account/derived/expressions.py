@@ -9,13 +9,13 @@ function of one number maps its interval.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
 
 from noisebank.account.derived.aggregates import BoundedValue, NoisyPart, derive_value, gaussian_ratio_interval
 from noisebank.account.derived.gaussians import Gaussian, make_constant
-from noisebank.account.derived.interval_arithmetic import Interval, apply_function, make_interval
+from noisebank.account.derived.interval_arithmetic import UNKNOWN, Interval, apply_function, make_interval
 from noisebank.core.estimates import Estimate, make_estimate
 from noisebank.core.intervals import confidence_interval
 from noisebank.queries.derived import Aggregate, list_linear
@@ -25,11 +25,13 @@ from noisebank.queries.result_expressions import (
     Key,
     Number,
     Operation,
+    Ranking,
     Released,
     Text,
     Total,
     is_linear,
     is_noisy,
+    list_totals,
 )
 
 Keys = Mapping[str, str | None]
@@ -41,8 +43,11 @@ class RowNumbers:
     """What one row was computed from: for each aggregate its parts, and the totals that the row goes into."""
 
     parts: Sequence[Sequence[NoisyPart]]
-    totals: Mapping[Total, Gaussian]
+    totals: Mapping[Total, Gaussian | None]
+    """None is NULL: there is no such row."""
     keys: Keys
+    rankings: Mapping[Ranking, Callable[[float], Interval]] = field(default_factory=dict)
+    """The row's ranks, each with its interval at a confidence."""
 
 
 class ExpressionEvaluator:
@@ -60,6 +65,8 @@ class ExpressionEvaluator:
 
     def list_atoms(self, node: Expression) -> list[Expression]:
         """Returns the parts of an expression whose intervals are known at any confidence, each once."""
+        if isinstance(node, Ranking):
+            return [node]
         if not is_noisy(node):
             return []
         if self.is_gaussian(node) or isinstance(node, Released) or self._is_ratio(node):
@@ -83,7 +90,10 @@ class ExpressionEvaluator:
         if isinstance(node, Released):
             return row.parts[node.aggregate][0].number
         if isinstance(node, Total):
-            return row.totals[node]
+            total = row.totals[node]
+            assert total is not None  # what reads it is NULL
+            return total
+        assert isinstance(node, Operation)
         left, right = (self.evaluate_gaussian(argument, row) for argument in node.arguments)
         if node.function == "*":
             return right.scale_by(left.exact) if not left.terms else left.scale_by(right.exact)
@@ -93,7 +103,7 @@ class ExpressionEvaluator:
 
     def evaluate(self, node: Expression, row: RowNumbers, confidence: float) -> Estimate:
         """Returns an expression's number in a row, with its interval."""
-        if self.is_gaussian(node):
+        if self.is_gaussian(node) and not _is_null(node, row):
             number = self.evaluate_gaussian(node, row)
             ends = confidence_interval(number.value, number.stddev, confidence)
             return make_estimate(number.value, *ends, number.stddev, number.exact)
@@ -134,6 +144,10 @@ class ExpressionEvaluator:
         return derive_value(self._aggregates[node.aggregate], row.parts[node.aggregate], confidence)
 
     def _bound_atom(self, node: Expression, row: RowNumbers, confidence: float) -> Interval:
+        if isinstance(node, Ranking):
+            return row.rankings[node](confidence)
+        if _is_null(node, row):
+            return UNKNOWN
         if self.is_gaussian(node):
             number = self.evaluate_gaussian(node, row)
             return make_interval(number.value, *confidence_interval(number.value, number.stddev, confidence))
@@ -156,6 +170,11 @@ class ExpressionEvaluator:
             return make_interval(float(node.value), float(node.value), float(node.value))
         assert isinstance(node, Operation)
         return apply_function(node.function, [self._combine(argument, atoms) for argument in node.arguments])
+
+
+def _is_null(node: Expression, row: RowNumbers) -> bool:
+    """Whether an expression reads a row that there is not: LAG has nothing before the first."""
+    return any(row.totals[total] is None for total in list_totals(node))
 
 
 def _skip_null_if(node: Expression) -> Expression:

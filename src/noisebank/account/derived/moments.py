@@ -10,7 +10,7 @@ variances, and the stated interval is the union over those. Proof: docs/proofs/m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import inf, isfinite, sqrt
@@ -137,9 +137,12 @@ def correlation(moments: Moments, bounds: Range, y_bounds: Range, confidence: fl
     main, rest = _split_confidence(confidence, 4)
     means = _both_means(moments, bounds, y_bounds, rest)
     variances = [variance_of_x(moments, bounds, rest), variance_of_x(_swap_columns(moments), y_bounds, rest)]
-    if min(each.low for each in variances) <= 0:
+    if min(each.value for each in variances) <= 0:
         return Solution(0.0, -1.0, 1.0)
     corners = _list_corners([*means, *variances])
+    if min(each.low for each in variances) <= 0:
+        estimate = _solve_equation(moments, _correlation_equation, corners[:1], main)
+        return replace(estimate, low=-1.0, high=1.0).clip_to(-1.0, 1.0)
     return _solve_equation(moments, _correlation_equation, corners, main).clip_to(-1.0, 1.0)
 
 

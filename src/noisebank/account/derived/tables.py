@@ -14,9 +14,10 @@ from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.derived.aggregates import NoisyPart
 from noisebank.account.derived.expressions import ExpressionEvaluator, RowNumbers
 from noisebank.account.derived.gaussians import Gaussian, NoiseSource, sum_gaussians
+from noisebank.account.derived.windows import add_windows
 from noisebank.account.selects import ParsedSelect
 from noisebank.queries.query import Question
-from noisebank.queries.result_expressions import Key, OrderTerm, Total, is_noisy, list_totals
+from noisebank.queries.result_expressions import Key, OrderTerm, is_noisy
 from noisebank.queries.selects import SelectList
 
 RowKeys = tuple[str | None, ...]
@@ -42,7 +43,7 @@ def build_table(parsed: ParsedSelect, answers: Sequence[Answer], evaluator: Expr
     rows = list(_split_rows(parsed, answers, labels))
     if select.grouping_sets:
         rows = _add_subtotals(select, rows, labels)
-    rows = _add_totals(select, rows, evaluator)
+    rows = add_windows(select, rows, evaluator, lambda some, order: sort_rows(some, order, evaluator, labels))
     candidates = len(rows)
     if select.having is not None:
         rows = [row for row in rows if evaluator.holds(select.having, row)]
@@ -130,13 +131,15 @@ def _add_subtotals(
 ) -> list[RowNumbers]:
     """Returns the rows of all grouping sets, each a sum of rows of the finest table."""
     subtotals = []
+    totals: dict[str, str | None] = dict.fromkeys(select.by)
+    totals |= {column.key: column.total for column in select.columns if column.key is not None}
     for keys in select.grouping_sets:
         members: dict[RowKeys, list[RowNumbers]] = defaultdict(list)
         for row in rows:
             members[tuple(row.keys[name] for name in keys)].append(row)
         ordered = [name for name in select.by if name in keys]
         for values in product(*(labels[name] for name in ordered)):
-            own = dict.fromkeys(select.by) | dict(zip(ordered, values, strict=True))
+            own = totals | dict(zip(ordered, values, strict=True))
             subtotals.append(replace(_sum_rows(members[tuple(own[name] for name in keys)]), keys=own))
     return subtotals
 
@@ -152,24 +155,6 @@ def _sum_rows(rows: Sequence[RowNumbers]) -> RowNumbers:
 
 def _sum_parts(parts: Sequence[NoisyPart]) -> NoisyPart:
     return NoisyPart(tuple(map(sum_gaussians, zip(*(part.numbers for part in parts), strict=True))))
-
-
-def _add_totals(select: SelectList, rows: Sequence[RowNumbers], evaluator: ExpressionEvaluator) -> list[RowNumbers]:
-    """Returns the rows with the sums over the rows of their partition."""
-    expressions = [*(column.expression for column in select.items), *(term.by for term in select.order)]
-    totals = dict.fromkeys(total for node in expressions if node is not None for total in list_totals(node))
-    if not totals:
-        return list(rows)
-    sums: list[dict[Total, Gaussian]] = [{} for _ in rows]
-    for total in totals:
-        partitions: dict[RowKeys, list[int]] = defaultdict(list)
-        for index, row in enumerate(rows):
-            partitions[tuple(row.keys[name] for name in total.keys)].append(index)
-        for members in partitions.values():
-            value = sum_gaussians(evaluator.evaluate_gaussian(total.summed, rows[index]) for index in members)
-            for index in members:
-                sums[index][total] = value
-    return [replace(row, totals=own) for row, own in zip(rows, sums, strict=True)]
 
 
 def sort_rows(
@@ -198,6 +183,6 @@ def sort_rows(
 def _rank_key(label: str, labels: Sequence[str]) -> float:
     """Returns a key's place among the others: numbers by their value, bins and truth in the policy's order."""
     try:
-        return float(label)
-    except ValueError:
+        return {each: float(each) for each in labels}[label]
+    except ValueError:  # some are no numbers
         return float(labels.index(label))

@@ -53,6 +53,13 @@ def test_an_interval_without_bounds_goes_from_edge_to_edge_and_says_so() -> None
     assert "a: 10, no bound</title>" in drawing and "b: 20.0, 95% between 10.0 and 30.0</title>" in drawing
 
 
+def test_the_numbers_of_an_axis_are_not_cut_off() -> None:
+    drawing = draw_groups(make_groups((("a",), 50_000.0, 0.0, 50_000.0), (("b",), 10.0, 0.0, 20.0)), "n")
+    ticks = re.findall(r'<text class="tick" x="([\d.]+)"[^>]*>([^<]*)<', drawing)
+    assert ticks[-1][1].replace("\u202f", "") == "50000"
+    assert all(float(x) + 4.5 * len(text) <= 640 for x, text in ticks)
+
+
 def make_months(*values: float) -> Result:
     """A result by months."""
     charge = Charge(Case.FIRST, Precision(1), Precision(9), Precision(10), 1e-6)
