@@ -89,20 +89,35 @@ def measure_engine(rows: int, quick: bool, as_json: bool) -> None:
 @click.option("--cells", type=click.IntRange(1, 2**20), default=1024, show_default=True, help="Of the workload range.")
 @click.option("--queries", type=click.IntRange(1), default=3000, show_default=True, help="How many are asked.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of questions and simulated noise.")
+@click.option("--before", metavar="COMMIT", help="The same in an earlier commit, beside it.")
 @json_option
 @handle_errors
-def measure_reuse(workload: str, cells: int, queries: int, seed: int, as_json: bool) -> None:
+def measure_reuse(workload: str, cells: int, queries: int, seed: int, before: str | None, as_json: bool) -> None:
     """Questions that a budget answers: naively, with plain reuse, with inference.
 
     Example:  python -m research bench reuse --workload range --cells 1024 --json
+    Example:  python -m research bench reuse --workload adult --before 7ef99e28
     """
+    from research.benches.before import run_before
+
+    earlier = None
+    if before is not None:
+        options = ["--workload", workload, "--cells", str(cells), "--queries", str(queries), "--seed", str(seed)]
+        earlier = run_before(before, ["bench", "reuse", *options])
     from noisebank.cli import render
     from research.benches.reuse import bench_reuse
     from research.inference.terminal import show_reuse
 
     with render.show_progress("asking", quiet=as_json) as moved:
         found = bench_reuse(workload, cells, queries, seed, moved)
-    render.show_json(found) if as_json else show_reuse(found)
+    if as_json:
+        render.show_json(found if earlier is None else {"before": {"commit": before, **earlier}, "after": found})
+        return
+    if earlier is not None:
+        render.print_line(f"before, at {before}")
+        show_reuse(earlier)
+        render.print_line("now")
+    show_reuse(found)
 
 
 @bench.command("service")

@@ -7,6 +7,7 @@ from all rows that were ever measured, without any of the planner's shortcuts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 
 import numpy as np
@@ -39,9 +40,10 @@ class Desk:
     def __init__(
         self, axes: tuple[Axis, ...], replace_one: bool = False, looks: bool = True, max_runs: int = 16,
         expected: tuple[bool, ...] = (), exact: bool = False, seed: int = 0,
+        values: tuple[Fraction, ...] = (Fraction(1),),
     ) -> None:  # fmt: skip
         size = prod(axis.size for axis in axes)
-        self.statistic = CubeStatistic(axes, replace_one)
+        self.statistic = CubeStatistic(axes, replace_one, values)
         self.knowledge = CubePosterior(self.statistic, looks, None, max_runs, expected)
         self.charged = np.zeros(size, dtype=object)
         """What the ledger holds of each cell, in units."""

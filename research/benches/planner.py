@@ -8,25 +8,29 @@ as the contract charges (16 runs of cells a measurement), and with 64 runs.
 from __future__ import annotations
 
 import gc
-import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from itertools import product
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisebank.core.entropy import simulation_rng
+from noisebank.core.errors import BadRequest
 from noisebank.core.units import UNITS_PER_PRECISION, Precision
 from noisebank.planning.linear import LinearQuery, query_from_weights, range_query
 from noisebank.planning.strategies.axes import Axis, SquareRootRows, price_of
 from noisebank.planning.strategies.kronecker import find_strategy
 from research.benches.histories import Desk, Fairness, play
+from research.benches.planner_bank import measure_bank, resident_mb
 from research.benches.trees import bound_of_prefixes, bound_of_ranges, tree_prices
 
+MAX_POOL_CELLS, MAX_POOL_QUESTIONS, MAX_REPLACED_CELLS = 1024, 30_000, 72
+"""Larger pools take too long to ask, to list, and where one person takes another's place."""
 POOLS = ("2x3x5", "3x4x6", "2x3x4x5", "5x5x5")
 ONE = Precision(UNITS_PER_PRECISION)
 Moved = Callable[[int, int], None]
@@ -36,11 +40,11 @@ def bench_planner(
     pool: str | None = None, quick: bool = False, moved: Moved = lambda done, total: None
 ) -> dict[str, Any]:
     """All figures; `pool` names one pool to run, instead of all."""
-    names = (pool,) if pool else POOLS[:2] if quick else POOLS
+    names = POOLS[: 2 if quick else None] if pool is None else ("x".join(map(str, parse_pool(pool))),)
     orders, steps = (2 if quick else 5), len(names) + 4
     found: dict[str, Any] = {"unit": "pools: times the optimum; the optimum: prices of one question", "pools": {}}
     for number, name in enumerate(names, 1):
-        found["pools"][name] = price_pool(tuple(map(int, name.split("x"))), orders)
+        found["pools"][name] = price_pool(parse_pool(name), orders)
         moved(number, steps)
     fairness = judge_histories(10 if quick else 60)
     found["never_dearer_than_plain"] = fairness.is_fair
@@ -51,7 +55,7 @@ def bench_planner(
         "worst_total_over_plain": round(fairness.worst_total, 3),
     }
     moved(steps - 3, steps)
-    sizes = (1024,) if quick else (1024, 4096)
+    sizes = (1024,) if quick else (512, 1000, 1024, 2048, 4096)
     found["ranges"] = {str(size): price_ranges(size, prefixes=False) for size in sizes}
     found["ranges"]["answered_of_2000"] = answer_ranges(1024, 2000)
     found["prefixes"] = {str(size): price_ranges(size, prefixes=True) for size in sizes}
@@ -59,43 +63,101 @@ def bench_planner(
     found["cpu_ms"] = {str(size): time_free_answers(size) for size in (1024, 4096, 65_536)}
     moved(steps - 1, steps)
     found["memory_mb"] = measure_memory(4096, 5_000 if quick else 100_000)
-    moved(steps, steps)
+    moved(steps, steps + 1)
+    found["bank"] = measure_bank(quick)
+    moved(steps + 1, steps + 1)
     return found
 
 
-def pool_of(sizes: tuple[int, ...]) -> list[LinearQuery]:
-    """All products of subsets: counts of people whose values lie in a set, for each attribute."""
-    subsets = [[np.array(bits) for bits in product((0, 1), repeat=size) if any(bits)] for size in sizes]
-    questions = []
-    for chosen in product(*subsets):
+def parse_pool(text: str) -> tuple[int, ...]:
+    """Returns the numbers of keys, one per column."""
+    parts = [part.strip() for part in text.lower().replace("×", "x").split("x")]
+    if not all(part.isascii() and part.isdigit() and 1 <= len(part) <= 4 and int(part) for part in parts):
+        raise BadRequest("pool", text, "write how many keys each column has, at least 1, e.g. 2x3x5")
+    sizes = tuple(map(int, parts))
+    if prod(sizes) > MAX_POOL_CELLS:
+        raise BadRequest("pool", text, f"has {prod(sizes)} cells: at most {MAX_POOL_CELLS} are asked about here")
+    if prod(sizes) == 1:
+        raise BadRequest("pool", text, "has one cell: write at least one column with 2 keys")
+    return sizes
+
+
+def count_questions(sizes: tuple[int, ...]) -> int:
+    """Returns how many products of sets of keys there are."""
+    return prod(2**size - 1 for size in sizes)
+
+
+def pool_of(sizes: tuple[int, ...], keys: tuple[int, ...] | None = None) -> list[LinearQuery]:
+    """All products of subsets: counts of people whose values lie in a set, for each attribute; of very many, 20,000.
+
+    `keys` are those of each attribute that are asked about: the first ones, all unless said otherwise.
+    """
+    asked, questions = keys or sizes, []
+    if count_questions(asked) <= MAX_POOL_QUESTIONS:
+        subsets = [[np.array(bits) for bits in product((0, 1), repeat=size) if any(bits)] for size in asked]
+        pool: Iterator[tuple[NDArray[np.int64], ...]] = product(*subsets)
+    else:
+        pool = _sample_products(asked, 20_000)
+    for chosen in pool:
         weights = np.ones(1, dtype=np.int64)
-        for part in chosen:
-            weights = np.kron(weights, part)
+        for part, size in zip(chosen, sizes, strict=True):
+            weights = np.kron(weights, np.concatenate((part, np.zeros(size - len(part), dtype=np.int64))))
         questions.append(query_from_weights(weights)[0])
     return questions
 
 
+def _sample_products(sizes: tuple[int, ...], count: int) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    generator = simulation_rng(4)
+    for _ in range(count):
+        chosen = []
+        for size in sizes:
+            part = generator.integers(0, 2, size)
+            while not part.any():
+                part = generator.integers(0, 2, size)
+            chosen.append(part)
+        yield tuple(chosen)
+
+
 def price_pool(sizes: tuple[int, ...], orders: int) -> dict[str, Any]:
     """What all questions of a pool cost in random order, as multiples of the optimum."""
-    axes, questions = tuple(Axis(size, False) for size in sizes), pool_of(sizes)
-    optimum = find_strategy(axes, (True,) * len(sizes)).price
-    found: dict[str, Any] = {"cells": prod(sizes), "questions": len(questions), "optimum": round(optimum, 4)}
+    axes, questions, everything = tuple(Axis(size, False) for size in sizes), pool_of(sizes), (True,) * len(sizes)
+    optimum = find_strategy(axes, everything).price
+    found: dict[str, Any] = {"cells": prod(sizes), "questions": count_questions(sizes), "optimum": round(optimum, 4)}
+    if len(questions) < count_questions(sizes):
+        found["questions_asked"] = len(questions)
     kinds: dict[str, dict[str, Any]] = {
-        "online": {}, "online_64": {"max_runs": 64}, "expected": {"expected": (True,) * len(sizes)}
-    }  # fmt: skip
+        "online": {},
+        "online_64": {"max_runs": 64},
+        "expected": {"expected": everything},
+    }
     for name, options in kinds.items():
         spent = [_ask_pool(Desk(axes, **options), questions, order) / optimum for order in range(orders)]
         found[name], found[f"{name}_max"] = round(statistics.mean(spent), 4), round(max(spent), 4)
-    if prod(sizes) <= 72:
-        replaced = [_ask_pool(Desk(axes, replace_one=True), questions, order) for order in range(min(orders, 2))]
-        found["online_replace_one_p1"] = round(statistics.mean(replaced), 4)
-    return found
+    return found | _price_beside(sizes, questions, min(orders, 2))
+
+
+def _price_beside(sizes: tuple[int, ...], questions: list[LinearQuery], orders: int) -> dict[str, float]:
+    """The same pool where keys are not complete (one more cell per column, asked by nobody), in multiples of its own
+    optimum; and where one person takes another's place, counts and sums, in prices of one question."""
+    wider = tuple(size + 1 for size in sizes)
+    axes, wide = (tuple(Axis(size, False) for size in each) for each in (sizes, wider))
+    optimum = find_strategy(axes, (True,) * len(axes)).price
+    incomplete = pool_of(wider, sizes)
+    beside = {
+        "online_incomplete": [_ask_pool(Desk(wide), incomplete, order) / optimum for order in range(orders)],
+    }
+    if prod(sizes) <= MAX_REPLACED_CELLS and len(questions) <= MAX_POOL_QUESTIONS:
+        proper = [query for query in questions if query.support != (0, prod(sizes)) or len(query.runs) > 1]
+        for name, values in (("counts", (1,)), ("sums", (0, 1))):
+            statistic = tuple(map(Fraction, values))
+            beside[f"online_replace_one_{name}_p1"] = [
+                _ask_pool(Desk(axes, replace_one=True, values=statistic), proper, order) for order in range(orders)
+            ]
+    return {name: round(statistics.mean(spent), 4) for name, spent in beside.items()}
 
 
 def _ask_pool(desk: Desk, questions: list[LinearQuery], order: int) -> float:
     for index in simulation_rng(order).permutation(len(questions)).tolist():
-        if desk.look_count and not desk.knowledge.required_precision(questions[index], ONE)[1]:
-            continue  # free, and nothing more is earned that is needed
         desk.ask(questions[index], ONE)
     return desk.spent / UNITS_PER_PRECISION
 
@@ -190,16 +252,12 @@ def measure_memory(size: int, count: int) -> dict[str, float]:
     desk, generator = Desk((Axis(size, True),), expected=(True,)), simulation_rng(3)
     desk.ask(range_query(size, 0, size // 2), ONE)
     found = {"questions": float(count)}
-    began = _resident_mb()
+    began = resident_mb()
     for number in range(1, count + 1):
         low, high = sorted(generator.choice(size + 1, 2, replace=False).tolist())
         query = range_query(size, low, high)
         desk.knowledge.estimate_planned(desk.knowledge.plan_query(query, ONE, 0.0))
         if number in (count // 2, count):
             gc.collect()
-            found["after_half" if number < count else "after_all"] = round(_resident_mb() - began, 1)
+            found["after_half" if number < count else "after_all"] = round(resident_mb() - began, 1)
     return found
-
-
-def _resident_mb() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20

@@ -300,8 +300,10 @@ BAD = [
     ("relative", "floor", "much", "number above 0"),
     ("relative", "floor", "0", "number above 0"),
     ("relative", "floor", "1e-20", "more than any account"),
+    ("spend", "share", "", "number above 0"),
+    ("spend", "share", "200", "must lie in (0, 1]"),
 ]
-BY = {"privacy": "Privacy loss", "relative": "Percent"}
+BY = {"privacy": "Privacy loss", "relative": "Percent", "spend": "Budget"}
 
 
 @pytest.mark.parametrize(("panel", "field", "value", "message"), BAD[1:])
@@ -327,6 +329,26 @@ def test_bad_input_gets_a_message_at_its_field_and_nothing_is_lost(
     page.locator("#answer", has_text="Not asked yet").wait_for()
     assert box.input_value() == value and error.inner_text()  # still there
     assert clinic.spent == spent
+
+
+def test_an_average_is_asked_for_a_share_of_the_budget_or_with_a_look(page: Page, clinic: Served) -> None:
+    sign_in(page, clinic.address, clinic.keys["maria"])
+    page.goto(f"{clinic.address}/d/clinic/console")
+    page.get_by_role("radio", name="SQL").check()
+    page.locator("#sql").fill("SELECT ward, AVG(days) AS nights FROM clinic WHERE age > 41 GROUP BY ward")
+    error = page.locator("#error-within")
+    error.filter(has_text="the slider cannot say").wait_for()  # how much noise it allows depends on the data
+    page.locator("#within").fill("30")
+    page.locator("#quote .cost", has_text="at most").wait_for()
+    assert "coarse look" in page.locator("#quote").inner_text() and not page.locator("#quote .badge").count()
+    page.get_by_role("radio", name="Budget").check()
+    page.locator("#share").fill("0.25")
+    page.locator("#quote .cost", has_text="0.25%").wait_for()
+    spent = clinic.spent
+    ask(page)
+    page.locator("#answer svg.bars").wait_for()
+    assert "0.25% of the budget" in page.locator("#answer .facts").inner_text()
+    assert clinic.spent != spent
 
 
 def test_without_scripts_the_same_forms_work(chrome: Browser, clinic: Served) -> None:

@@ -94,6 +94,19 @@ def test_a_key_opens_only_its_scopes(desk):
     assert desk.client.post("/v1/datasets/people/answers", json=WISH, headers=headers).status_code == 403
 
 
+def test_the_owner_sees_what_each_analyst_may_learn_and_has_learned(tmp_path):
+    with counter(tmp_path) as desk:
+        cost = desk.ask("maria", "a").json()["charge"]["cost"]
+        people = desk.client.get("/v1/analysts", headers=desk.headers("owner")).json()["analysts"]
+        views = {person["name"]: person["views"] for person in people}
+        assert [views[name] for name in ("owner", "carl", "aude")] == [[], [], []]
+        (maria,), (noor,) = views["maria"], views["noor"]
+        assert (maria["dataset"], maria["used"], noor["used"]) == ("people", cost, "0")
+        assert maria["limit"] == noor["limit"] != "0"
+        by_name = desk.client.get("/v1/analysts/maria", headers=desk.headers("owner")).json()
+        assert by_name["views"] == [maria] and by_name["role"] == "analyst" and by_name["disabled"] is None
+
+
 def _scopes(*names: str):
     from support.internals import Scope
 

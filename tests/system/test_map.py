@@ -142,6 +142,19 @@ def test_files_and_names_that_a_page_mentions_exist(page: Path) -> None:
             assert name in known, (page.name, path, name)
 
 
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_modules_that_a_package_speaks_of_are_in_it(path: Path) -> None:
+    here = str(path.parent.relative_to(PACKAGE)) + "/"
+    own = {name for module, names in defined_names().items() if module.startswith(here) for name in names}
+    own |= {each.stem for each in path.parent.iterdir()}
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    for name in re.findall(r"`([a-z_]+)`", text):
+        assert name in own, (here, name)
+    for name in re.findall(r"`noisebank[.]([a-z_.]+)`", text):
+        place = PACKAGE / name.replace(".", "/")
+        assert place.is_dir() or place.with_suffix(".py").is_file(), (here, name)
+
+
 def test_every_target_of_make_is_explained_alike() -> None:
     targets = dict(re.findall(r"^([a-z-]+):[^#\n]*## (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE))
     listed = {row[0].strip("`").removeprefix("make ") for row in table_rows(CONTRIBUTING, "## make")}

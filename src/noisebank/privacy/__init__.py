@@ -1,1 +1,1 @@
-"""Noise: its privacy (`calibration`, `odometer`), its draws (`noise`), and confidence intervals (`intervals`)."""
+"""Noise: its privacy (`calibration`, `odometer`) and its draws (`noise`). Its intervals: `noisebank.core.intervals`."""

@@ -177,7 +177,8 @@ class AggregateRewriter:
         argument = strip_parens(bare.this).sql(dialect="duckdb")
         if not isinstance(bare, exp.Mode) and not column.is_numeric:
             what = "codes, as it has keys" if column.kind is Kind.INTEGER else column.kind.value
-            raise BadQuery(f"column {column.name} is {what}, not a number: {bare.key.upper()} needs numbers")
+            name = bare.sql_name() if isinstance(bare, exp.Func) else bare.key.upper()
+            raise BadQuery(f"column {column.name} is {what}, not a number: {name} needs numbers")
         if column.is_numeric and not column.keys and not column.bins and column.low is not None:
             raise BadQuery(
                 f"{bare.key.upper()}({column.name}) needs bins: declare some in the policy, for example "

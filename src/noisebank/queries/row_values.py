@@ -222,23 +222,27 @@ def step_levels(
     A monotone function is followed by bisection, any other one step by step.
     """
     levels: dict[Fraction, list[ValueRange]] = {}
-    count = 0
+    count, width = 0, 1
     if not monotone and sum(high - low + 1 for low, high in values.ranges) > max_steps:
         raise UnsupportedQuery("a function with this many steps", "CLAMP its column, or use coarser steps")
     for low, high in values.ranges:
         while low <= high:
             value = value_at(low)
-            last = _last_with(value, low, high, value_at) if monotone else low
+            last = _last_with(value, low, high, value_at, width) if monotone else low
             levels.setdefault(value, []).append((low, last))
-            low = last + 1
+            width, low = last - low + 1, last + 1
             count += 1
             if count > 2 * max_steps:
                 raise UnsupportedQuery("a function with this many steps", "CLAMP its column, or use coarser steps")
     return levels
 
 
-def _last_with(value: Fraction, low: int, high: int, value_at: Callable[[int], Fraction]) -> int:
-    """Returns the last step up to `high` that has the value of `low`: by doubling, then by bisection."""
+def _last_with(value: Fraction, low: int, high: int, value_at: Callable[[int], Fraction], width: int) -> int:
+    """Returns the last step up to `high` that has the value of `low`: where `width` says, as most ranges are as wide as
+    the one before, or by doubling, then by bisection."""
+    last = low + width - 1
+    if last < high and value_at(last) == value and value_at(last + 1) != value:
+        return last
     width = 1
     while low + width <= high and value_at(low + width) == value:
         low, width = low + width, 2 * width

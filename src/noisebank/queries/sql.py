@@ -164,6 +164,8 @@ def _parse_statement(text: str, tokens: list[Token]) -> exp.Select:
 
 def _syntax_error(error: SqlglotError) -> BadQuery:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
+    plain = re.sub(r" but got <Token [^>]*>", "", plain)
+    plain = re.sub(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", r"something is missing in \1", plain)
     return BadQuery(f"this is not SQL: {plain}")
 
 

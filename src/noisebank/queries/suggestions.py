@@ -207,6 +207,8 @@ class _Repair:
             if isinstance(bare, exp.Column):
                 item = exp.Avg(this=bare.copy())
             for candidate in (item, *_list_parts(bare), *self._list_averages(bare)):
+                if candidate.find(exp.Subquery):  # of other rows, or of another table
+                    continue
                 if self._answers(self._build([candidate], where, keys)) or self._is_public(candidate, where, keys):
                     items += [] if candidate.unalias() in [each.unalias() for each in items] else [candidate]
                     break

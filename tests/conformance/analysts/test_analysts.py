@@ -12,6 +12,7 @@ from conformance.analysts.worlds import ALL_WORLDS, HERE, TYPES
 from conformance.sixty import banks
 from conformance.sixty.banks import NOW, ExampleBank
 from conformance.sixty.exact import ExactTables
+from conformance.stores import Store
 from examples.questions import ExampleQuestion, Expectation
 from noisebank import Account, NoisebankError
 from support.internals import BadQuery, UnsupportedQuery
@@ -73,6 +74,17 @@ def test_analysts_get_the_right_value_or_help(name: str, tmp_path: Path) -> None
     bank = ExampleBank(ALL_WORLDS[name], tmp_path)
     tables = ExactTables.load(bank.world, bank.folder)
     shortfalls = list_shortfalls(bank, tables, read_questions(HERE / name / "questions.sql"))
+    assert not shortfalls, "\n".join(shortfalls)
+
+
+@pytest.mark.parametrize("bank_store", ["postgresql", pytest.param("spark", marks=pytest.mark.extras)], indirect=True)
+@pytest.mark.usefixtures("november")
+def test_other_engines_work_out_the_same(bank_store: Store, tmp_path: Path) -> None:
+    """The web shop: differences of days and clocks, texts of dates and keys, codes, missing values."""
+    bank = ExampleBank(ALL_WORLDS["shop"], tmp_path, bank_store)
+    tables = ExactTables.load(bank.world, bank.folder)
+    questions = [each for each in read_questions(HERE / "shop" / "questions.sql") if each.is_answered]
+    shortfalls = list_shortfalls(bank, tables, questions)
     assert not shortfalls, "\n".join(shortfalls)
 
 

@@ -96,6 +96,7 @@ def test_what_an_analyst_may_learn(desk: Desk) -> None:
     assert "only the owner may ask" in desk.run("analyst", "list")
     limit = desk.read("analyst", "limit", "maria", 1)
     assert limit["analyst"] == "maria" and limit["used"]["units"] == 0
+    assert [row["analyst"] for row in desk.read("analyst", "list")["analysts"]] == ["maria"]  # before she asks
     asked = desk.read("ask", SMOKERS, "--within", 40, "--analyst", "maria")
     (row,) = desk.read("analyst", "list")["analysts"]
     assert row["analyst"] == "maria" and float(row["limit"]) == pytest.approx(limit["limit"]["precision"], rel=1e-5)

@@ -193,6 +193,10 @@ REFUSED = [
      "SELECT city, COUNT(*) AS n FROM t WHERE age > 60 AND NOT ill GROUP BY city ORDER BY n DESC LIMIT 1"),
     ("SELECT AVG(Age) FROM tt WHERE CITTY = 'X'", "there is no table tt",
      "SELECT AVG(Age) FROM t WHERE city = 'x'"),
+    ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY city) FROM t", "PERCENTILE_CONT needs numbers",
+     "SELECT COUNT(*) FROM t"),
+    ("SELECT COUNT(*) FROM t GROUP BY city HAVING city BETWEEN 'a' AND 'b'", "compare a key with one of its values",
+     "SELECT city, COUNT(*) FROM t GROUP BY city"),
     ("SELECT SUM(SUM(pay)) OVER (ORDER BY SUM(pay)) FROM t GROUP BY city", "OVER",
      "SELECT city, SUM(pay) FROM t GROUP BY city"),
 ]  # fmt: skip

@@ -256,7 +256,7 @@ def _read_form(account: Account, query_form: QueryForm) -> AskIn | None:
 
 def _explain_answer(account: Account, result: Result, downloads: str) -> ShownAnswer:
     """Add when the answer was given that a single question reuses, and the table."""
-    table = Markup(table_html(result, MAX_TABLE_ROWS))  # noqa: S704: all text in it is escaped
+    table = Markup(table_html(result, MAX_TABLE_ROWS))  # all text in it is escaped
     return ShownAnswer(result, table, _reused_time(account, result), downloads)
 
 
