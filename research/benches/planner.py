@@ -27,6 +27,7 @@ from noisebank.planning.strategies.axes import Axis, SquareRootRows, price_of
 from noisebank.planning.strategies.kronecker import find_strategy
 from research.benches.histories import Desk, Fairness, play
 from research.benches.planner_bank import measure_bank, resident_mb
+from research.benches.planner_coverage import cover_banks
 from research.benches.trees import bound_of_prefixes, bound_of_ranges, tree_prices
 
 MAX_POOL_CELLS, MAX_POOL_QUESTIONS, MAX_REPLACED_CELLS = 1024, 30_000, 72
@@ -65,6 +66,7 @@ def bench_planner(
     found["memory_mb"] = measure_memory(4096, 5_000 if quick else 100_000)
     moved(steps, steps + 1)
     found["bank"] = measure_bank(quick)
+    found["coverage"] = cover_banks(4 if quick else 60)
     moved(steps + 1, steps + 1)
     return found
 
