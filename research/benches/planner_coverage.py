@@ -7,7 +7,7 @@ are averaged by bank first.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from random import Random
@@ -99,18 +99,23 @@ def cover_banks(count: int, questions: int = 8, open_account: OpenAccount | None
         for seed in range(count):
             with opener(path) as account:
                 banks.append(score_bank(account, workload_rng(100 + seed), questions))
-    reach = normal_quantile(0.95)
     found: dict[str, Any] = {"banks": count}
     for kind in KINDS:
-        squares = [float(np.mean(np.square(scores[kind]))) for scores in banks]
-        inside = [abs(score) <= reach for scores in banks for score in scores[kind]]
-        found[kind] = {
-            "answers": len(inside),
-            "covered_95": round(float(np.mean(inside)), 4),
-            "mean_square": round(float(np.mean(squares)), 4),
-            "error_of_mean_square": round(float(np.std(squares, ddof=1) / len(squares) ** 0.5), 4),
-        }
+        found[kind] = _summarize([scores[kind] for scores in banks])
+    found["all"] = _summarize([[score for kind in KINDS for score in scores[kind]] for scores in banks])
     return found
+
+
+def _summarize(banks: Sequence[Sequence[float]]) -> dict[str, float]:
+    inside = [np.mean(np.abs(scores) <= normal_quantile(0.95)) for scores in banks]
+    squares = [np.mean(np.square(scores)) for scores in banks]
+    return {
+        "answers": float(sum(map(len, banks))),
+        "covered_95": round(float(np.mean(inside)), 4),
+        "error_of_covered": round(float(np.std(inside, ddof=1) / len(banks) ** 0.5), 4),
+        "mean_square": round(float(np.mean(squares)), 4),
+        "error_of_mean_square": round(float(np.std(squares, ddof=1) / len(banks) ** 0.5), 4),
+    }
 
 
 @contextmanager
