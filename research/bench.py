@@ -95,7 +95,9 @@ def measure_engine(rows: int, quick: bool, as_json: bool) -> None:
 def measure_reuse(workload: str, cells: int, queries: int, seed: int, before: str | None, as_json: bool) -> None:
     """Questions that a budget answers: naively, with plain reuse, with inference.
 
-    Example:  python -m research bench reuse --workload range --cells 1024 --before 7ef99e28 --json
+    Example:  python -m research bench reuse --workload range --cells 1024 --json
+
+    Beside an earlier version:  python -m research bench reuse --workload adult --before 7ef99e28
     """
     from research.benches.before import run_before
 

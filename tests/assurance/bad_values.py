@@ -43,6 +43,9 @@ BAD_SQL: tuple[Any, ...] = (
     "SELECT COUNT(*) FROM people WHERE " + "NOT " * 3_000 + "smoker",
     "SELECT COUNT(*) FROM people WHERE " + " OR ".join(["age > 30"] * 4_000),
     "SELECT COUNT(*) FROM people WHERE age > 1e999",
+    "WITH a0 AS (SELECT age AS v FROM people)"
+    + "".join(f", a{level + 1} AS (SELECT v + v AS v FROM a{level})" for level in range(40))
+    + " SELECT SUM(v) FROM a40",
     "SELECT COUNT(*) FROM people WHERE age > " + "9" * 5_000,
     "SELECT COUNT(*) FROM people WHERE age > 'nan'",
     "SELECT COUNT(*) FROM people WHERE town = '\ud800'",

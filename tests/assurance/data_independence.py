@@ -74,7 +74,17 @@ ANSWERABLE = (
     "SELECT AVG(children) FROM people WHERE age > 30",
     "SELECT 3 * COUNT_IF(smoker) - 2 * COUNT_IF(age > 50) + 7 FROM people",
     "select sum(income) as s from people where (age >= 120)",
+    "SELECT SUM(CASE WHEN smoker THEN CLAMP(income - 5 * age, 0, 300) ELSE 2 * children END) FROM people",
+    "SELECT FLOOR(age / 40) AS band, COUNT(*) FROM people WHERE COALESCE(children, 0) < 5 GROUP BY band",
+    "SELECT CORR(age, income) AS c, VARIANCE(children) AS v FROM people WHERE town LIKE '%th'",
 )
+FOLLOWING = (
+    "SELECT town, COUNT(*) AS n FROM people GROUP BY town HAVING COUNT(*) > 1 ORDER BY n DESC LIMIT 1",
+    "SELECT town, AVG(income) AS m FROM people GROUP BY ROLLUP (town) ORDER BY m",
+    "SELECT SQRT(GREATEST(COUNT(*), 0)) AS r FROM people WHERE smoker",
+    "SELECT AVG(income) / NULLIF(AVG(age), 0) AS q FROM people WHERE NOT smoker",
+)
+"""What released numbers choose: rows and their order, and with `within` or `relative` how the request goes on."""
 OTHERS = (
     "SELECT COUNT(*) FROM people",
     "SELECT COUNT(*) FROM people WHERE age > 1000",
@@ -105,8 +115,8 @@ class Asking:
             return account.ask(self.sql, **self.wish, **self.rest)
 
 
-def requests(random: Random, count: int) -> list[Asking]:
-    """Good and bad, cheap and dear, new and repeated."""
+def requests(random: Random, count: int, follows: bool = False) -> list[Asking]:
+    """Good and bad, cheap and dear, new and repeated; `follows`: also those that follow what was released."""
     found = []
     for _ in range(count):
         wish: dict[str, Any] = {
@@ -123,6 +133,11 @@ def requests(random: Random, count: int) -> list[Asking]:
         if random.random() < 0.2:
             rest["max_cost"] = random.choice(["0", "0.1", "-1"])
         sql = random.choice(ANSWERABLE if random.random() < 0.8 else OTHERS)
+        if follows and random.random() < 0.25:
+            sql = random.choice((*FOLLOWING, *ANSWERABLE[-4:]))
+            wish = random.choice(
+                [{"within": "9"}, {"relative": "20%"}, {"spend": "2%"}, {"within": 40, "groups": "all"}]
+            )
         touched = random.random() < 0.05
         found.append(Asking(random.random() < 0.3, sql, wish, rest, touched))
     return found
@@ -400,7 +415,9 @@ def data_independence(share: float) -> Finding:
         figure=", ".join(f"{found} differences on {name}" for name, found in honest.items()),
         violations=sum(honest.values()),
         planted=planted,
-        note="answers, quotes, errors, receipts, ledger and public facts compared; nothing statistical",
+        note="looks, HAVING and ORDER BY on swapped tables; "
+        "answers, quotes, errors, receipts, ledger and public facts compared; "
+        "nothing statistical",
     )
 
 
@@ -424,7 +441,8 @@ def _run(
         draw_two = drawn or (two_tables, two_crowds)[seed // 2 % 2]
         with TemporaryDirectory() as folder:
             tables = draw_two(Path(folder), random, relation, near=experiment is neighbours)
-            found += experiment(Path(folder), requests(random, length), tables, plant)
+            asked = requests(random, length, follows=experiment is swapped)
+            found += experiment(Path(folder), asked, tables, plant)
     return found
 
 

@@ -24,13 +24,8 @@ from assurance.planting import plant_bug
 from assurance.report import Finding, Progress
 from noisebank import Account, Precision
 from noisebank.account import coarse_looks as looking
-from noisebank.account.answers import Answer
-from noisebank.account.coarse_look_counter import LookCounter
-from noisebank.account.coarse_looks import LookedRequest
-from noisebank.account.context import AccountContext
-from noisebank.account.pipeline import BatchItem
 from support.banks import memory_account
-from support.internals import Question
+from support.internals import AccountContext, Answer, BatchItem, LookCounter, LookedRequest, Question
 
 CELLS, COUNT = 40, 64
 """Cells of a table, and people in each of them on the first table: on the second there is one more in each."""

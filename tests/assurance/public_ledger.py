@@ -155,11 +155,12 @@ def requests(random: Random, count: int) -> list[Asking]:
 def two_accounts(folder: Path, random: Random, cubes: bool) -> list[Account]:
     """600 smokers of 2,000, and 60. Everything else is as different."""
     made = []
+    expected = 'expect = ["marginals"]\n' if random.random() < 0.5 else ""
     for smokers in SMOKERS:
         people = [_person(random, smokers, number < smokers) for number in range(ROWS)]
         policy = write_people(folder / str(smokers), lines=people, epsilon="20")
         if cubes:
-            policy.write_text('cubes = [["smoker", "town"]]\n' + policy.read_text())
+            policy.write_text(f'cubes = [["smoker", "town"]]\n{expected}{policy.read_text()}')
         account = memory_account(policy, SameSalts())
         for analyst, limit in LIMITS.items():
             account.ledger.set_limit(account.id, account.analyst(analyst), limit.units)

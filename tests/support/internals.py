@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from noisebank.account.answers import Answer, Group, GroupedAnswer
+    from noisebank.account.coarse_look_counter import LookCounter
+    from noisebank.account.coarse_looks import LookedRequest
     from noisebank.account.completion import complete_reservations
+    from noisebank.account.context import AccountContext
     from noisebank.account.cube import CubeStrategy
     from noisebank.account.cube_looks import buy_look_if_affordable
     from noisebank.account.derived.aggregates import NoisyPart, ratio_interval
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from noisebank.bank.backup_checks import check_vault, open_vault_copy, read_journal_file, replay_journal
     from noisebank.bank.folder import ACCESS, JOURNAL, KEYS, LOCK, VAULT, BankParts
     from noisebank.bank.manifest import read_manifest
-    from noisebank.bank.opening import Confirmed, open_account
+    from noisebank.bank.opening import Confirmed, load_accounts, open_account
     from noisebank.bank.restore import RestoreOptions, restore
     from noisebank.cli.relay import relay_group
     from noisebank.client.async_client import AsyncAccount, AsyncClient

@@ -131,7 +131,7 @@ def estimate_reports(reports: Path, schema: Path, confidence: float, as_json: bo
         render.show_json({name: _estimate_to_json(row) for name, row in rows.items()})
         return
     render.show_facts(f"{len(raw)} reports", [
-        (name, f"{row.value:.6g} ± {row.stddev:.3g}  ({row.interval[0]:.6g} to {row.interval[1]:.6g})")
+        (name, f"{row.value:.6g} ({row.interval[0]:.6g} to {row.interval[1]:.6g}; standard deviation {row.stddev:.3g})")
         for name, row in rows.items()
     ])  # fmt: skip
 

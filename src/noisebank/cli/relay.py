@@ -130,7 +130,10 @@ def host_round(
         rows = [
             ("ended", outcome.reason),
             ("members", f"{outcome.member_count}, {len(outcome.left_out)} left out, {outcome.attempt_count} attempts"),
-            ("mean", f"{first}{' ...' if mean and len(mean) > 6 else ''} (each ± {outcome.stddev:.3g})"),
+            (
+                "mean",
+                f"{first}{' ...' if mean and len(mean) > 6 else ''} (standard deviation of each {outcome.stddev:.3g})",
+            ),
             ("time", f"{outcome.seconds:.2f} s after the last had joined"),
         ]
         console.show_facts("Relay", rows if mean else rows[:2])

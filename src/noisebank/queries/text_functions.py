@@ -23,7 +23,7 @@ from noisebank.queries.number_functions import describe_node
 from noisebank.queries.polynomials import Polynomial
 from noisebank.queries.predicates import Predicate
 from noisebank.queries.row_functions import map_values
-from noisebank.queries.row_values import Arm, RowExpression, TextColumn, Value, ValueType
+from noisebank.queries.row_values import TOO_MANY_ARMS, Arm, RowExpression, TextColumn, Value, ValueType
 from noisebank.queries.values import make_value_set
 
 if TYPE_CHECKING:
@@ -217,10 +217,14 @@ def _write_date(form: str, days: Fraction, day: date) -> str:
 def write_numbers(parser: ExpressionParser, numbers: RowExpression, write: Callable[[Fraction], str]) -> RowExpression:
     """Returns the texts of a number with finitely many values."""
     finite = map_values(parser.algebra, numbers, lambda number: number, monotone=False)
-    arms = [
-        Arm(arm.where, write(arm.value.constant) if isinstance(arm.value, Polynomial) else None)
-        for arm in parser.algebra.expand(finite.arms)
-    ]
+    arms = []
+    for arm in parser.algebra.expand(finite.arms):
+        if arm.value is None:
+            arms.append(arm)
+            continue
+        if not isinstance(arm.value, Polynomial) or not arm.value.is_constant:  # it rises evenly, with too many values
+            raise UnsupportedQuery("a text with this many values", TOO_MANY_ARMS)
+        arms.append(Arm(arm.where, write(arm.value.constant)))
     return parser.algebra.make_expression(ValueType.TEXT, arms)
 
 
