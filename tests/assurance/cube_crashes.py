@@ -254,12 +254,14 @@ class _Empty:
 
 
 @in_place_of("noisebank.account.pipeline", "buy_look_if_affordable")
-def looks_again(context: Any, question: Question, plan: Any, max_cost: Any, analyst: str) -> bool:
+def looks_again(context: Any, question: Question, plan: Any, max_cost: Any, analyst: str, others: Precision) -> bool:
     """Buys a look a second time."""
     assert plan.look is not None
     half = replace(plan.look.look, precision=Precision(plan.look.look.precision.units // 2))
-    buy_look_if_affordable(context, question, replace(plan, look=replace(plan.look, look=half)), max_cost, analyst)
-    return buy_look_if_affordable(context, question, plan, max_cost, analyst)
+    buy_look_if_affordable(
+        context, question, replace(plan, look=replace(plan.look, look=half)), max_cost, analyst, others
+    )
+    return buy_look_if_affordable(context, question, plan, max_cost, analyst, others)
 
 
 BUGS: dict[str, tuple[Any, str]] = {

@@ -33,10 +33,14 @@ def price_look(context: AccountContext, question: Question, plan: Plan) -> Preci
 
 
 def buy_look_if_affordable(
-    context: AccountContext, question: Question, plan: Plan, max_cost: Precision | None, analyst: str
+    context: AccountContext, question: Question, plan: Plan, max_cost: Precision | None, analyst: str, others: Precision
 ) -> bool:
     """Buys the look that a plan proposes, if account and view have enough for it: saved, reserved and settled like any
-    request. Returns whether it was bought. Requires the cube's lock."""
+    request. Returns whether it was bought. Requires the cube's lock.
+
+    `others`: what the other questions of the group may cost at most. If they were refused after the look was bought, a
+    refusal would have spent something.
+    """
     cube_query = context.cubes.find_cube_query(question.query)
     assert plan.look is not None and cube_query is not None
     if max_cost is not None:
@@ -46,7 +50,7 @@ def buy_look_if_affordable(
     assert isinstance(query, LookQuery)
     view = context.view_of(analyst)
     shown = price_for_view(context, analyst, question, plan, cost)
-    if cost > context.state.remaining_budget or view.used + shown > view.limit:
+    if cost + others > context.state.remaining_budget or view.used + shown + others > view.limit:
         return False
     if not context.draws.has_room(query, context.policy):
         return False

@@ -28,7 +28,7 @@ from noisebank.core.errors import (
     ViewExhausted,
 )
 from noisebank.core.records import Case
-from noisebank.core.units import Precision
+from noisebank.core.units import ZERO_PRECISION, Precision
 from noisebank.ledger.protocol import Claim, Reservation
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery
@@ -171,8 +171,9 @@ def plan_charges(context: AccountContext, wave: Sequence[BatchItem]) -> None:
             plan = partial(plan_question, context, item.analyst)
             item.plans = fit_transaction(plan, item.questions, item.targets, item.plainly)
             for index, (question, _) in enumerate(item.questions):
+                others = sum((each for place, each in enumerate(item.targets) if place != index), ZERO_PRECISION)
                 if item.plans[index].look is not None and buy_look_if_affordable(
-                    context, question, item.plans[index], item.max_cost, item.analyst
+                    context, question, item.plans[index], item.max_cost, item.analyst, others
                 ):
                     item.plans = fit_transaction(plan, item.questions, item.targets, item.plainly)
             if any(each.look is not None for each in item.plans):  # not bought: then whichever is cheaper without it

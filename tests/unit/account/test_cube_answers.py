@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,7 @@ from noisebank.account.statement import make_openings
 from noisebank.bank.bank import create_bank, open_bank
 from noisebank.bank.opening import load_accounts, open_account, open_next_version
 from noisebank.core.entropy import SystemEntropy, workload_rng
-from noisebank.core.errors import OutcomeUnknown, TableChanged, Tampered
+from noisebank.core.errors import OutcomeUnknown, TableChanged, Tampered, ViewExhausted
 from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION
 from noisebank.ledger.embedded import EmbeddedLedger
@@ -25,7 +26,7 @@ from noisebank.policy.file import read_policy
 from noisebank.policy.model import Policy
 from noisebank.verifier.openings import check_openings
 from noisebank.verifier.verification import verify
-from support.banks import memory_rooms
+from support.banks import memory_account, memory_rooms, write_people
 
 POLICY = """\
 name = "people"
@@ -632,3 +633,26 @@ def test_what_is_sealed_is_published_before_anything_builds_on_it(tmp_path: Path
 
 def _raise(error: Exception) -> None:
     raise error
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_a_refusal_of_several_questions_has_bought_no_look(neighbours: str, tmp_path: Path) -> None:
+    """A fuzz found looks that were bought for a group whose other questions were refused: "nothing was spent"."""
+    path = write_people(tmp_path, rows=300, epsilon="40", neighbours=neighbours)
+    path.write_text('cubes = [["smoker", "town"]]\nexpect = ["marginals"]\n' + path.read_text())
+    refused = 0
+    for limit in (2, 5, 10, 20, 40):
+        account = memory_account(path)
+        account.ledger.set_limit(account.id, account.analyst("ann"), limit * 10**15)
+        for sql in (
+            "SELECT smoker, SUM(age), COUNT(*), SUM(income), VARIANCE(children) FROM people GROUP BY smoker",
+            "SELECT town, SUM(age), CORR(age, income), SUM(children) FROM people GROUP BY town",
+        ):
+            for share in ("0.01%", "0.05%", "0.1%"):
+                before = account.ledger.books.count_reservations(account.id), account.state.spent
+                with suppress(ViewExhausted):
+                    account.ask(sql, spend=share, analyst="ann")
+                    continue
+                refused += 1
+                assert (account.ledger.books.count_reservations(account.id), account.state.spent) == before
+    assert refused > 10
