@@ -96,7 +96,8 @@ def measure_reuse(workload: str, cells: int, queries: int, seed: int, before: st
     """Questions that a budget answers: naively, with plain reuse, with inference.
 
     Example:  python -m research bench reuse --workload range --cells 1024 --json
-    Example:  python -m research bench reuse --workload adult --before 7ef99e28
+
+    Beside an earlier version:  python -m research bench reuse --workload adult --before 7ef99e28
     """
     from research.benches.before import run_before
 

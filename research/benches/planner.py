@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -27,6 +27,7 @@ from noisebank.planning.strategies.axes import Axis, SquareRootRows, price_of
 from noisebank.planning.strategies.kronecker import find_strategy
 from research.benches.histories import Desk, Fairness, play
 from research.benches.planner_bank import measure_bank, resident_mb
+from research.benches.planner_coverage import cover_banks
 from research.benches.trees import bound_of_prefixes, bound_of_ranges, tree_prices
 
 MAX_POOL_CELLS, MAX_POOL_QUESTIONS, MAX_REPLACED_CELLS = 1024, 30_000, 72
@@ -37,36 +38,44 @@ Moved = Callable[[int, int], None]
 
 
 def bench_planner(
-    pool: str | None = None, quick: bool = False, moved: Moved = lambda done, total: None
+    pool: str | None = None, quick: bool = False, moved: Moved = lambda done, total: None, parts: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """All figures; `pool` names one pool to run, instead of all."""
+    """All figures, or those of some parts; `pool` names one pool to run, instead of all."""
     names = POOLS[: 2 if quick else None] if pool is None else ("x".join(map(str, parse_pool(pool))),)
-    orders, steps = (2 if quick else 5), len(names) + 4
-    found: dict[str, Any] = {"unit": "pools: times the optimum; the optimum: prices of one question", "pools": {}}
-    for number, name in enumerate(names, 1):
-        found["pools"][name] = price_pool(parse_pool(name), orders)
-        moved(number, steps)
-    fairness = judge_histories(10 if quick else 60)
-    found["never_dearer_than_plain"] = fairness.is_fair
-    found["histories"] = {
+    sizes = (1024,) if quick else (512, 1000, 1024, 2048, 4096)
+    found: dict[str, Any] = {"unit": "pools: times the optimum; the optimum: prices of one question"}
+    work: dict[str, Callable[[], dict[str, Any]]] = {
+        "pools": lambda: {"pools": {name: price_pool(parse_pool(name), 2 if quick else 5) for name in names}},
+        "histories": lambda: judge_fairness(10 if quick else 60),
+        "ranges": lambda: {
+            "ranges": {
+                **{str(size): price_ranges(size, prefixes=False) for size in sizes},
+                "answered_of_2000": answer_ranges(1024, 2000),
+            },
+            "prefixes": {str(size): price_ranges(size, prefixes=True) for size in sizes},
+        },
+        "time": lambda: {"cpu_ms": {str(size): time_free_answers(size) for size in (1024, 4096, 65_536)}},
+        "memory": lambda: {"memory_mb": measure_memory(4096, 5_000 if quick else 100_000)},
+        "bank": lambda: {"bank": measure_bank(quick)},
+        "coverage": lambda: {"coverage": cover_banks(4 if quick else 60)},
+    }
+    chosen = parts or tuple(work)
+    for number, part in enumerate(chosen, 1):
+        found |= work[part]()
+        moved(number, len(chosen))
+    return found
+
+
+def judge_fairness(count: int) -> dict[str, Any]:
+    """Whether anything was dearer than plain, in random histories and adversarial orders."""
+    fairness = judge_histories(count)
+    histories = {
         "requests": fairness.requests,
         "dearer_than_plain": fairness.dearer_than_plain,
         "below_the_loss": fairness.below_the_loss,
         "worst_total_over_plain": round(fairness.worst_total, 3),
     }
-    moved(steps - 3, steps)
-    sizes = (1024,) if quick else (512, 1000, 1024, 2048, 4096)
-    found["ranges"] = {str(size): price_ranges(size, prefixes=False) for size in sizes}
-    found["ranges"]["answered_of_2000"] = answer_ranges(1024, 2000)
-    found["prefixes"] = {str(size): price_ranges(size, prefixes=True) for size in sizes}
-    moved(steps - 2, steps)
-    found["cpu_ms"] = {str(size): time_free_answers(size) for size in (1024, 4096, 65_536)}
-    moved(steps - 1, steps)
-    found["memory_mb"] = measure_memory(4096, 5_000 if quick else 100_000)
-    moved(steps, steps + 1)
-    found["bank"] = measure_bank(quick)
-    moved(steps + 1, steps + 1)
-    return found
+    return {"never_dearer_than_plain": fairness.is_fair, "histories": histories}
 
 
 def parse_pool(text: str) -> tuple[int, ...]:

@@ -20,8 +20,8 @@ def tree_prices(size: int, weights: Sequence[Vector]) -> dict[int, float]:
         levels = 0
         while width**levels < size:
             levels += 1
-        if width**levels == size:
-            prices[width] = float(np.mean([_tree_variance(row, width, levels) for row in weights])) * (levels + 1)
+        padded = [np.pad(row, (0, width**levels - size)) for row in weights]  # a tree needs a power of its width
+        prices[width] = float(np.mean([_tree_variance(row, width, levels) for row in padded])) * (levels + 1)
     return prices
 
 

@@ -122,6 +122,8 @@ def exhibit_section(name: str, one: Found) -> Iterator[str]:
     for words, key in (("Printed", "printed"), ("Here", "here"), ("Why they differ", "why")):
         yield f"**{words}.** {one[key]}\n\n"
     load = f", load {one['load']:g}" if one.get("load") is not None else ""
+    if one.get("stale"):
+        yield f"**To be repeated.** {one['stale']}\n\n"
     work = f" ({one['cpu']:.0f} s of CPU)" if one.get("cpu") is not None else ""
     kind = " **A quick run.**" if one["quick"] else ""
     yield f"`python -m research reproduce {name}`, {one['seconds']:.0f} s{work}{load}.{kind}"

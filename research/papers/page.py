@@ -20,8 +20,9 @@ from research.papers.names import EXHIBITS
 from research.papers.provenance import explain_numbers
 from research.papers.running import draw_exhibit
 
-KEPT = ("name", "paper", "title", "quick", "printed", "here", "why", "numbers", "seconds", "cpu", "load")
-"""Of an exhibit's JSON, in the pages' own JSON: the curves stay in the run's folder."""
+KEPT = ("name", "paper", "title", "quick", "printed", "here", "why", "numbers", "seconds", "cpu", "load", "stale")
+"""Of an exhibit's JSON, in the pages' own JSON: the curves stay in the run's folder. `stale`: why a run should be
+repeated; written by hand beside an old run, and gone with the next one."""
 HEAD = """\
 # The papers, reproduced
 
@@ -87,7 +88,7 @@ def papers_page(found: Mapping[str, Found]) -> Iterator[str]:
         load = f"{one['load']:g}" if one.get("load") is not None else ""
         link = "budget.md" if name == "budget" else f"../papers/{name[:2]}.md"
         within = f"{sum(number['within'] for number in held)} of {len(held)}"
-        quick = ", quick run" if one["quick"] else ""
+        quick = (", quick run" if one["quick"] else "") + (", to be repeated" if one.get("stale") else "")
         yield f"| [{one['paper']}]({link}) | {one['title']}{quick} | {one['seconds']:.0f} | {load} | {within} |\n"
 
 

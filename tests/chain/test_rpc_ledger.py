@@ -384,7 +384,7 @@ def test_other_bad_claims(chain: ChainLedger) -> None:
         (claim(account, 1, 10, cube=1, runs=(CellRun(0, 1),)), LedgerRefused, "undeclared cube"),
         (claim(account, 1, 10, analyst=word(4)), LedgerRefused, "analyst without a limit"),
         (claim(account, 1, 101), BudgetExhausted, "costs"),
-        (claim(account, 1, 10, limit=9), PriceMoved, "more than the agreed"),
+        (claim(account, 1, 10, limit=9), PriceMoved, "costs 10% of the budget and may cost 9%"),
     ]:
         with pytest.raises(kind, match=reason):
             chain.reserve(bad)

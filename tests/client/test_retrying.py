@@ -136,7 +136,7 @@ def raised_by(kind: type[errors.NoisebankError]) -> errors.NoisebankError:
         errors.ViewExhausted: lambda: errors.ViewExhausted(Precision(10**18), Precision(5 * 10**17), Precision(10**18)),
         errors.DrawsExhausted: lambda: errors.DrawsExhausted(2**20, 2**20),
         errors.LooksExhausted: lambda: errors.LooksExhausted(Precision(10**18)),
-        errors.PriceMoved: lambda: errors.PriceMoved(Precision(10**18)),
+        errors.PriceMoved: lambda: errors.PriceMoved(Precision(10**17), Precision(10**18), Precision(10**19)),
         errors.KeyReused: lambda: errors.KeyReused("k"),
         errors.LedgerRefused: lambda: errors.LedgerRefused("ledger: no"),
     }

@@ -1,6 +1,6 @@
 """Random histories of an account under seeded entropy, as plain data: for comparing two versions of the path.
 
-    PYTHONPATH=src:tests:. python tests/property/path_histories.py 0 10000 > outcomes.jsonl
+    OPENBLAS_CORETYPE=Nehalem PYTHONPATH=src:tests:. python tests/property/path_histories.py 0 10000 > outcomes.jsonl
 
 plays them and prints one line each. Two versions of the product that decide, draw and refuse alike print the same
 lines: every answer, every sealed body with its salt, every decision of the contract in its order, every error. Blocks

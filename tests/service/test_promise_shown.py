@@ -75,4 +75,4 @@ def test_the_verifier_says_when_draws_cannot_be_counted(desk: Counter) -> None:
     """A measurement of groups was one to the proof, whatever a person can touch of it."""
     desk.ask("maria", "one", "SELECT COUNT(*) FROM people GROUP BY town")
     report = verify(desk.bank.export())
-    assert any("draws that one person can touch" in what for what in report.cannot_see)
+    assert any("how many draws of noise one person can touch" in what for what in report.cannot_see)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from noisebank.account.context import AccountContext
     from noisebank.account.cube import CubeStrategy
     from noisebank.account.cube_looks import buy_look_if_affordable
+    from noisebank.account.current_time import fix_sql
     from noisebank.account.derived.aggregates import NoisyPart, ratio_interval
     from noisebank.account.derived.expressions import ExpressionEvaluator, RowNumbers
     from noisebank.account.derived.gaussians import Gaussian, NoiseSource, sum_gaussians

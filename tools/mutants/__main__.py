@@ -2,6 +2,7 @@
 
     tools/mutate-src --record                      once; which tests execute which line, half an hour of CPU time
     tools/mutate-src [--count 100] [--seed 1] [-j 2] [--only 3,7-9] [--list]
+    tools/mutate-src --survivors                   after tests were written; the page says both
 
 Works on the commit that is checked out, in throw-away clones of it. Results go to build/mutants/results.jsonl as they
 come, and a run that was stopped goes on there. A mutant that was noticed on another commit with the same src/ is not
@@ -22,21 +23,23 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from tools.mutants.changes import Mutant, list_files, list_spots, sample_mutants
+from tools.mutants.changes import Mutant, find_again, list_files, list_spots, sample_mutants
 from tools.mutants.recording import Recording, record_tests
 from tools.mutants.report import (
     Journal,
     count_outcomes,
-    describe_first_pass,
+    describe_later,
     describe_run,
     is_enough,
     judge_result,
     read_explanations,
+    read_survivors,
     write_page,
 )
 from tools.mutants.selection import NEAR, Graph
-from tools.mutants.trial import MOST_SECONDS, STOPPING, Known, Result, Slot, Slots, find_bad_tests, try_mutant
+from tools.mutants.trial import KILLED, MOST_SECONDS, STOPPING, Known, Result, Slot, Slots, find_bad_tests, try_mutant
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(__file__).parent
@@ -56,6 +59,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="try also what was tried on this commit")
     parser.add_argument(
         "--seconds", type=float, default=MOST_SECONDS, help="of tests for one mutant, nearest first, until it survived"
+    )
+    parser.add_argument(
+        "--survivors", action="store_true", help="only what survived according to the page, in the sources of now"
     )
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
     parser.add_argument(
@@ -143,6 +149,24 @@ def try_all(
         del results[index]
 
 
+def try_survivors(options: argparse.Namespace, commit: str) -> int:
+    """Tries again what the page says has survived, and adds to the page what came of it."""
+    run = json.loads(PAGE.with_suffix(".json").read_text())
+    explanations, results = read_explanations(EXPLANATIONS), dict[int, Result]()
+    mutants = find_again(ROOT, read_survivors(run))
+    print(f"{len(mutants)} of {len(read_survivors(run))} survivors are still there; commit {commit[:12]}", flush=True)
+    try_all(mutants, options, Journal(JOURNAL, run["seed"], commit), results, Known())
+    save_run(describe_later(run, results.values(), explanations, commit))
+    return 0 if all(result.outcome == KILLED for result in results.values()) else 1
+
+
+def save_run(run: dict[str, Any]) -> None:
+    """Writes page and JSON."""
+    PAGE.write_text(write_page(run))
+    PAGE.with_suffix(".json").write_text(json.dumps(run, indent=1) + "\n")
+    print(f"written: {PAGE.relative_to(ROOT)}")
+
+
 def main() -> int:
     options = read_options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -150,6 +174,8 @@ def main() -> int:
     if options.record:
         record(commit, options.jobs)
         return 0
+    if options.survivors:
+        return try_survivors(options, commit)
     spots = list_spots(ROOT, list_files(ROOT))
     sample = sample_mutants(ROOT, spots, options.count, options.seed)
     chosen = parse_numbers(options.only) if options.only else {mutant.index for mutant in sample}
@@ -180,11 +206,8 @@ def main() -> int:
     counts = count_outcomes(ordered, explanations)
     print("\n" + ", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)))
     if len(ordered) == len(sample) and not options.only:
-        first = describe_first_pass(journal.read_first_results(results), explanations)
-        facts = {"seed": options.seed, "commit": commit, "count": len(sample), "spots": len(spots), "first_pass": first}
-        PAGE.write_text(write_page(ordered, explanations, facts))
-        PAGE.with_suffix(".json").write_text(json.dumps(describe_run(ordered, explanations, facts), indent=1) + "\n")
-        print(f"written: {PAGE.relative_to(ROOT)}")
+        facts = {"seed": options.seed, "commit": commit, "count": len(sample), "spots": len(spots)}
+        save_run(describe_run(ordered, explanations, facts))
     return 0 if is_enough(counts) else 1
 
 

@@ -53,19 +53,6 @@ class Journal:
                 settled[result.mutant.index] = result
         return settled
 
-    def read_first_results(self, results: dict[int, Result]) -> list[tuple[str, Result]]:
-        """For each mutant, in their order, what came of it when it was first tried, and on which commit."""
-        first: dict[int, tuple[str, Result]] = {}
-        for line in self.path.read_text().splitlines() if self.path.exists() else []:
-            entry = json.loads(line)
-            seed, commit = entry.pop("seed"), entry.pop("commit")
-            result = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
-            index = result.mutant.index
-            is_wanted = seed == self.seed and index in results and result.mutant == results[index].mutant
-            if is_wanted and (index not in first or first[index][0] == commit):  # tried again there: with more tests
-                first[index] = commit, result
-        return [first[index] for index in sorted(first)]
-
     def append(self, result: Result) -> None:
         """Adds one."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,59 +87,73 @@ def is_enough(counts: Counter[str]) -> bool:
     return counts[KILLED] * 100 >= NOTICED_PERCENT * (counts[KILLED] + counts[SURVIVED])
 
 
-def describe_first_pass(first: list[tuple[str, Result]], explanations: dict[Key, str]) -> dict[str, Any]:
-    """What came of the mutants before tests were written for those that had survived."""
-    counts = count_outcomes((result for _, result in first), explanations)
-    return {
-        "commits": sorted({commit for commit, _ in first}),
-        "outcomes": dict(sorted(counts.items())),
-        "survived": [result.mutant.index for _, result in first if judge_result(result, explanations)[0] == SURVIVED],
-        "cpu_seconds": round(sum(result.cpu_seconds for _, result in first)),
-    }
-
-
 def describe_run(results: list[Result], explanations: dict[Key, str], facts: dict[str, Any]) -> dict[str, Any]:
-    """All of it, for programs."""
+    """All of it, for programs; `write_page` and `read_survivors` take this."""
     rows = [
         asdict(result) | dict(zip(("outcome", "note"), judge_result(result, explanations), strict=True))
         for result in results
     ]
-    return {**facts, "outcomes": dict(sorted(count_outcomes(results, explanations).items())), "mutants": rows}
+    day, outcomes = f"{datetime.now(UTC):%Y-%m-%d}", dict(sorted(count_outcomes(results, explanations).items()))
+    return {**facts, "day": day, "outcomes": outcomes, "mutants": rows}
 
 
-def write_page(results: list[Result], explanations: dict[Key, str], facts: dict[str, Any]) -> str:
+def read_survivors(run: dict[str, Any]) -> list[Mutant]:
+    """What no test noticed when it was first tried."""
+    return [Mutant(**row["mutant"]) for row in run["mutants"] if row["outcome"] == SURVIVED]
+
+
+def describe_later(
+    run: dict[str, Any], results: Iterable[Result], explanations: dict[Key, str], commit: str
+) -> dict[str, Any]:
+    """The same run, with what came of its survivors later; what was first is kept."""
+    later = {result.mutant.index: " ".join(judge_result(result, explanations)) for result in results}
+    rows = [{**row, "later": later.get(row["mutant"]["index"], row.get("later", ""))} for row in run["mutants"]]
+    return {**run, "later_commit": commit, "mutants": rows}
+
+
+def write_page(run: dict[str, Any]) -> str:
     """All of it, for people."""
-    counts, first = count_outcomes(results, explanations), facts["first_pass"]
-    seconds = sum(result.cpu_seconds for result in results)
-    commits = ", ".join(f"`{commit[:12]}`" for commit in first["commits"])
-    numbers = ", ".join(map(str, first["survived"]))
+    seconds = sum(row["cpu_seconds"] for row in run["mutants"])
+    noticed = [row["mutant"]["index"] for row in run["mutants"] if row.get("later", "").startswith(KILLED)]
+    left = [row["mutant"]["index"] for row in run["mutants"] if row["outcome"] == SURVIVED]
+    left = [index for index in left if index not in noticed]
     lines = [
         "# Mutants of src/",
         "",
-        f"{facts['count']} small mistakes, drawn evenly from {facts['spots']:,} spots of `src/noisebank` where one can",
+        f"{run['count']} small mistakes, drawn evenly from {run['spots']:,} spots of `src/noisebank` where one can",
         "be made, each put into a throw-away clone: the tests that can reach it must notice it. Written by",
-        f"`make mutants-src` on {datetime.now(UTC):%Y-%m-%d}: seed {facts['seed']}, commit `{facts['commit'][:12]}`, "
+        f"`make mutants-src` on {run['day']}: seed {run['seed']}, commit `{run['commit'][:12]}`, "
         f"{seconds / 60:.0f} minutes of CPU time.",
         "",
-        f"**First tried, on {commits}: {_write_counts(first['outcomes'])}.** That number says how good the tests",
-        f"are. At least {NOTICED_PERCENT} % of those that can be noticed must be; why one is equivalent says",
-        "`tools/mutants/explained.json`.",
+        f"**{_write_counts(run['outcomes'])}** (explained in `tools/mutants/explained.json`). At least "
+        f"{NOTICED_PERCENT} % of those that can be noticed must be.",
         "",
-        f"**Now: {_write_counts(counts)}**; tests were written for what survived at first ({numbers or 'none'}).",
-        "",
+    ]
+    if "later_commit" in run:
+        lines += [
+            f"Then tests were written for what had survived. On commit `{run['later_commit'][:12]}` "
+            f"{len(noticed)} of them are noticed ({_list_numbers(noticed)}), {len(left)} are not "
+            f"({_list_numbers(left)}). The first number says how good the tests were; this one does not.",
+            "",
+        ]
+    lines += [
         "Left out: " + "; ".join(f"`{pattern}` ({why})" for pattern, why in EXCLUDED.items()) + ".",
         "",
         "| # | where | kind | change | outcome | noticed by | CPU s |",
         "|---:|---|---|---|---|---|---:|",
     ]
-    for result in results:
-        mutant = result.mutant
-        outcome, note = judge_result(result, explanations)
+    for row in run["mutants"]:
+        mutant = Mutant(**row["mutant"])
         change = f"`- {_escape(mutant.before)}`<br>`+ {_escape(mutant.after)}`"
         where = f"{mutant.file.removeprefix('src/noisebank/')}:{mutant.line}"
-        cells = [str(mutant.index), where, mutant.kind, change, outcome, _escape(note), f"{result.cpu_seconds:.0f}"]
+        note = _escape(row["note"]) + (f"; later {_escape(row['later'])}" if row.get("later") else "")
+        cells = [str(mutant.index), where, mutant.kind, change, row["outcome"], note, f"{row['cpu_seconds']:.0f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _list_numbers(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"
 
 
 def _write_counts(counts: dict[str, int]) -> str:
@@ -162,5 +163,5 @@ def _write_counts(counts: dict[str, int]) -> str:
 
 def _escape(text: str) -> str:
     """For a cell of a table: no end of the cell, no end of the code, nothing that reads like a link."""
-    ticks = text if text.startswith("`") or text.startswith("hangs in `") else text.replace("`", "'")
+    ticks = text if text.startswith(("`", "hangs in `", f"{KILLED} `", f"{KILLED} hangs")) else text.replace("`", "'")
     return ticks.replace("|", "\\|").replace("](", "] (")

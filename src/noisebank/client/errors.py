@@ -24,7 +24,7 @@ ERRORS: dict[str, type[errors.NoisebankError]] = {
 
 TRANSIENT = frozenset({"too-many-requests", "overloaded", "outcome-unknown", "bank-in-use", "bad-table"})
 """Problems that may be gone when the same request is sent again."""
-AMOUNTS = ("asked", "left", "limit", "used")
+AMOUNTS = ("asked", "left", "limit", "used", "cost")
 
 
 def problem_name(body: Any) -> str:

@@ -84,7 +84,7 @@ ERROR_FIELDS = {
     "view-exhausted": ("limit", "used"),
     "draws-exhausted": ("most", "drawn"),
     "looks-exhausted": ("most",),
-    "price-moved": ("limit",),
+    "price-moved": ("limit", "cost"),
     "ledger-refused": ("reason",),
 }
 """Further members of a problem, as text: attributes of the error, under the same names in JSON."""

@@ -103,6 +103,17 @@ def test_all_numbers_at_once_are_stated_wider(account: Account) -> None:
         account.ask(sql, within=20, groups="some")
 
 
+def test_rows_that_noise_has_chosen_are_corrected_for_once(account: Account) -> None:
+    """All numbers at once, or those that are chosen among all: for one number per row it is the same correction."""
+    sql = "SELECT town, COUNT(*) AS n FROM people GROUP BY town ORDER BY n DESC LIMIT 1"
+    each, together = (account.ask(sql, spend="1%", groups=groups) for groups in ("each", "all"))
+    assert each.rows == together.rows and each.rows[0].items == ("n",)
+    assert "those of one column hold together with 95% confidence" in each.notes[-1]
+    assert "all of them hold together with 95% confidence" in together.notes[-1]
+    looked = account.ask("SELECT town, AVG(age) AS m FROM people GROUP BY town HAVING COUNT(*) > 5", within=5)
+    assert any("hold together with 95% confidence" in note for note in looked.notes)
+
+
 def test_a_share_of_the_budget_is_spent(account: Account) -> None:
     sql = "SELECT VARIANCE(income) AS v, AVG(income) AS m FROM people WHERE age > 33"
     quote = account.quote(sql, spend="1%")

@@ -17,10 +17,27 @@ from textwrap import dedent
 import pytest
 
 from tools.mutants.__main__ import parse_numbers
-from tools.mutants.changes import Mutant, describe_mutant, find_spots, list_files, list_spots, sample_mutants
+from tools.mutants.changes import (
+    Mutant,
+    describe_mutant,
+    find_again,
+    find_spots,
+    list_files,
+    list_spots,
+    sample_mutants,
+)
 from tools.mutants.recorder import FOLDER
 from tools.mutants.recording import Recording, list_telling_lines
-from tools.mutants.report import Journal, count_outcomes, describe_first_pass, is_enough, judge_result, write_page
+from tools.mutants.report import (
+    Journal,
+    count_outcomes,
+    describe_later,
+    describe_run,
+    is_enough,
+    judge_result,
+    read_survivors,
+    write_page,
+)
 from tools.mutants.selection import Choice, Graph, choose_rounds, group_rounds
 from tools.mutants.trial import KILLED, SURVIVED, Known, Result, Run, Slot, is_noticed_by, try_mutant, wait_for
 
@@ -232,12 +249,34 @@ def test_a_survivor_is_equivalent_only_if_it_is_explained() -> None:
     assert judge_result(killed, explanations)[0] == KILLED
     assert is_enough(count_outcomes([killed] * 19 + [survivor], {}))
     assert not is_enough(count_outcomes([killed] * 18 + [survivor], {}))
-    first = describe_first_pass([("1" * 40, killed), ("2" * 40, survivor)], {})
-    assert first["outcomes"] == {KILLED: 1, SURVIVED: 1} and first["survived"] == [3]
-    facts = {"count": 1, "spots": 5, "seed": 1, "commit": "0" * 40, "first_pass": first}
-    page = write_page([survivor], explanations, facts)
-    assert "`222222222222`: 1 noticed, 1 survived, 0 eq" in page and "Now: 0 noticed, 0 survived, 1 eq" in page
+    facts = {"count": 1, "spots": 5, "seed": 1, "commit": "0" * 40}
+    page = write_page(describe_run([survivor], explanations, facts))
+    assert "**0 noticed, 0 survived, 1 equivalent**" in page and "Then tests were written" not in page
     assert "| 3 | x.py:7 | number | `- a = 1`<br>`+ a = c[2] (d) \\| 'b'` | equivalent | because | 1 |" in page
+
+
+def test_the_page_keeps_what_was_first_beside_what_tests_made_of_it() -> None:
+    other = replace(MUTANT, index=4)
+    results = [Result(MUTANT, SURVIVED, "", "", 1, 1), Result(other, SURVIVED, "", "", 1, 1)]
+    run = describe_run(results, {}, {"count": 2, "spots": 5, "seed": 1, "commit": "0" * 40})
+    run = json.loads(json.dumps(run))
+    assert read_survivors(run) == [MUTANT, other]
+    later = describe_later(run, [Result(MUTANT, KILLED, "t", "failed", 1, 1)], {}, "1" * 40)
+    page = write_page(later)
+    assert "**0 noticed, 2 survived, 0 equivalent**" in page and "later killed `t` |" in page
+    assert "On commit `111111111111` 1 of them are noticed (3), 1 are not (4)." in page
+    assert read_survivors(later) == [MUTANT, other]
+
+
+def test_survivors_are_found_again_where_they_are_now(tmp_path: Path) -> None:
+    code = "def f(a):\n    return a + 1\n\ndef g(a):\n    return a + 1\n"
+    write_tree(tmp_path, {"src/noisebank/x.py": code})
+    mutants = sample_mutants(tmp_path, list_spots(tmp_path, list_files(tmp_path)), 99, seed=1)
+    (tmp_path / "src/noisebank/x.py").unlink()
+    write_tree(tmp_path, {"src/noisebank/y/x.py": "\n# moved\n" + code.replace("def g(a)", "def h(a)")})
+    again = find_again(tmp_path, mutants)
+    assert [each.index for each in again] == [each.index for each in mutants if each.within == "f"] and again
+    assert {(each.file, each.line) for each in again} == {("src/noisebank/y/x.py", 4)}
 
 
 def test_results_of_another_commit_or_seed_are_not_taken(tmp_path: Path) -> None:
@@ -245,11 +284,7 @@ def test_results_of_another_commit_or_seed_are_not_taken(tmp_path: Path) -> None
     Journal(tmp_path / "new" / "x.jsonl", 1, "abc").append(result)
     assert Journal(tmp_path / "new" / "x.jsonl", 1, "abc").read_results() == {3: result}
     assert not Journal(tmp_path / "new" / "x.jsonl", 2, "abc").read_results()
-    later = Journal(tmp_path / "new" / "x.jsonl", 1, "abd")
-    assert not later.read_results()
-    later.append(replace(result, outcome=SURVIVED))
-    assert later.read_first_results({3: result}) == [("abc", result)]
-    assert later.read_first_results({3: replace(result, mutant=replace(MUTANT, line=8))}) == []
+    assert not Journal(tmp_path / "new" / "x.jsonl", 1, "abd").read_results()
 
 
 @pytest.mark.parametrize("differs", ["nothing", "src", "tests/a.py", "the seed", "the outcome"])
