@@ -199,6 +199,9 @@ def relay_noise(quick: bool) -> Found:
     return dict(recomputed.relay_itself(10 if quick else 100))
 
 
+OWN = "relay's own error"
+
+
 def say_trust(found: Found) -> str:
     rows = {name: row for name, row in found["repairs"].items() if isinstance(row, dict)}
     worst = {
@@ -206,7 +209,26 @@ def say_trust(found: Found) -> str:
         for name, row in rows.items()
     }
     joined = "; ".join(f"{name}: error {rows[name]['mse']:.3g}, at worst {text}" for name, text in worst.items())
-    return f"Noise sized for epsilon {found['repairs']['goal epsilon']}: {joined}."
+    return f"Noise sized for epsilon {found['repairs']['goal epsilon']}: {joined}. {_say_remedies(found['remedies'])}"
+
+
+def _say_remedies(found: Found) -> str:
+    """What the paper's own remedies bring, at K = 10 and p = .1."""
+    join, clip = found["join below the threshold"], found["re-clip each slice"]["N = 10"]
+    zeros, past = (found[f"{kind} with probability p"]["0.3"] for kind in ("zeros", "past slices"))
+    parts = (
+        f"The paper's remedies: joining below a threshold leaves {join['share that stays']:.0%} of the members,",
+        f"exposed with chance {join['exposure of those who stay']:.2g} instead of {join['exposure before']:.2g},",
+        f"at {join['error, times']:.2g} times the error.",
+        f"Zeros with probability .3 expose with chance {zeros['exposure, strong, p_k .1']:.3g} instead of",
+        f"{zeros['exposure without']:.3g}, and add {zeros['added error, expected']:.2g} to the relay's own error of",
+        f"{zeros[OWN]:.2g}. Past slices: {past['exposure in any round, expected']:.3g} over all rounds, and a vector",
+        f"is paid for {past['precision of one vector, times, at worst']:g} times. Clipping each of ten slices again",
+        f"loses {clip['squared length lost, even']:.1%} of an even vector's square,",
+        f"{clip['squared length lost, uneven']:.0%} of an uneven one's; the whole vector's sensitivity stays",
+        f"{clip['sensitivity of the whole']:g}.",
+    )
+    return " ".join(parts)
 
 
 def _exhibit(name: str, title: str, printed: str, why: str, run: Any, here: Any, draw: Any) -> Exhibit:
