@@ -57,7 +57,7 @@ def bench_planner(
         "time": lambda: {"cpu_ms": {str(size): time_free_answers(size) for size in (1024, 4096, 65_536)}},
         "memory": lambda: {"memory_mb": measure_memory(4096, 5_000 if quick else 100_000)},
         "bank": lambda: {"bank": measure_bank(quick)},
-        "coverage": lambda: {"coverage": cover_banks(4 if quick else 60)},
+        "coverage": lambda: {"coverage": cover_banks(3, 2) if quick else cover_banks(60)},
     }
     chosen = parts or tuple(work)
     for number, part in enumerate(chosen, 1):
