@@ -132,8 +132,8 @@ def write_page(run: dict[str, Any]) -> str:
     if "later_commit" in run:
         lines += [
             f"Then tests were written for what had survived. On commit `{run['later_commit'][:12]}` "
-            f"{len(noticed)} of them are noticed ({_list_numbers(noticed)}), {len(left)} are not "
-            f"({_list_numbers(left)}). The first number says how good the tests were; this one does not.",
+            f"{len(noticed)} of them are noticed ({_list_numbers(noticed)}); {len(left)} are not, or were not tried "
+            f"again ({_list_numbers(left)}). The first number says how good the tests were; this one does not.",
             "",
         ]
     lines += [

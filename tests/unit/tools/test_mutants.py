@@ -264,7 +264,7 @@ def test_the_page_keeps_what_was_first_beside_what_tests_made_of_it() -> None:
     later = describe_later(run, [Result(MUTANT, KILLED, "t", "failed", 1, 1)], {}, "1" * 40)
     page = write_page(later)
     assert "**0 noticed, 2 survived, 0 equivalent**" in page and "later killed `t` |" in page
-    assert "On commit `111111111111` 1 of them are noticed (3), 1 are not (4)." in page
+    assert "On commit `111111111111` 1 of them are noticed (3); 1 are not, or were not tried again (4)." in page
     assert read_survivors(later) == [MUTANT, other]
 
 
