@@ -60,13 +60,11 @@ def open_wide(bank: Bank, folder: Path, cells: int) -> Account:
 
 
 def questions(policy: Policy, first: int, count: int) -> Iterator[str]:
-    """Distinct ranges; every tenth is a list of single values, whose text is long, and every tenth an expression."""
+    """Distinct ranges; every tenth is a list of single values, whose text is long."""
     cells = policy.columns["age"].bounds[1] + 1
     for number in range(first, first + count):
         low, high = number % (cells // 2), cells // 2 + number // (cells // 2) % (cells // 2)
-        if number % 10 == 5:
-            yield f"SELECT SUM(CASE WHEN age > {low} THEN CLAMP(age - {low}, 0, {number + 1}) ELSE 2 END) FROM people"
-        elif number % 10:
+        if number % 10:
             yield f"SELECT count(*) FROM people WHERE age BETWEEN {low} AND {high}"
         else:
             listed = ", ".join(str((number + 3 * step) % cells) for step in range(min(60, cells // 4)))
