@@ -228,10 +228,10 @@ class MeasuresFirst(CubeStrategy):
     """Looks at the data before the reservation."""
 
     @replaces
-    def plan(self, question: Question, target: Precision) -> Any:
+    def plan(self, question: Question, target: Precision, *limits: Any) -> Any:
         engine = self._context.engine
         engine.statistics(question.query) if question.query.by else engine.statistic(question.query)
-        return super().plan(question, target)
+        return super().plan(question, target, *limits)
 
 
 class Forgets(CubeStrategy):
