@@ -53,7 +53,8 @@ class Store:
         name = name or f"t{next(NUMBERS)}"
         if self.only_text:
             path = self.folder / f"{name}.csv"
-            names = tuple(types) if sum(name.encode()) % 2 else ()  # every other table has no header
+            # Every other table has no header; to Spark an empty one without a header is no table.
+            names = tuple(types) if sum(name.encode()) % 2 and (rows or self.kind == "csv") else ()
             _write_csv(path, list(types), rows, header=not names)
             keeper = EngineKind.DUCKDB if self.kind == "csv" else EngineKind.SPARK
             return path if self.kind == "csv" and not names else Table(keeper, path=path, column_names=names)
