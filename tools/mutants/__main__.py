@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.mutants.changes import Mutant, find_again, list_files, list_spots, sample_mutants
-from tools.mutants.recording import Recording, record_tests
+from tools.mutants.recording import NEAR, Recording, record_tests
 from tools.mutants.report import (
     Journal,
     count_outcomes,
@@ -38,7 +38,7 @@ from tools.mutants.report import (
     read_survivors,
     write_page,
 )
-from tools.mutants.selection import NEAR, Graph
+from tools.mutants.selection import Graph
 from tools.mutants.trial import KILLED, MOST_SECONDS, STOPPING, Known, Result, Slot, Slots, find_bad_tests, try_mutant
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +46,7 @@ HOME = Path(__file__).parent
 EXPLANATIONS = HOME / "explained.json"
 JOURNAL = ROOT / "build" / "mutants" / "results.jsonl"
 RECORDED = ROOT / "build" / "mutants" / "recording"
+FEW = 5
 PAGE = ROOT / "docs" / "results" / "mutants.md"
 
 
@@ -113,7 +114,8 @@ def try_all(
     explanations, began, total = read_explanations(EXPLANATIONS), time.monotonic(), len(todo)
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # a database server of the tests runs as somebody else
-        slots = Slots(ROOT, journal.commit, Path(folder), max(1, min(options.jobs, total)))
+        # Collecting all tests pays off from some mutants on.
+        slots = Slots(ROOT, journal.commit, Path(folder), max(1, min(options.jobs, total)), forks=total > FEW)
         graph, recording = Graph(ROOT), Recording(ROOT, RECORDED)
         known.recorded = frozenset(test for test in recording.seconds if test.startswith(NEAR))
         _ = graph.distances  # once, before the workers need it
@@ -143,6 +145,7 @@ def try_all(
         noticing = {result.test for result in results.values()} & known.recorded if not options.only else set()
         with slots.borrow() as slot:
             bad = find_bad_tests(sorted(noticing), slot, known) if noticing else set()
+        slots.close()
     if known.bad:
         print("these fail without a mutant, here and now, and did not count:", *sorted(known.bad), sep="\n    ")
     for index in [index for index, result in results.items() if result.test in bad]:

@@ -28,6 +28,11 @@ def _note(name: str, text: str) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    prepare_run()
+
+
+def prepare_run() -> None:
+    """Ends the run if it is not about this folder; sets how tests with drawn examples behave."""
     spec = find_spec("noisebank")
     if spec is None or not Path(str(spec.origin)).resolve().is_relative_to(Path.cwd().resolve()):
         pytest.exit(f"not the product of this folder: {spec and spec.origin}", WRONG_PRODUCT)

@@ -1,9 +1,7 @@
 """A pytest plugin that writes down which lines of src/ each test executes, and what it costs.
 
 One line of JSON per test and worker of xdist, in the folder that `NOISEBANK_MUTANT_RECORD` names; `recording.py` reads
-them. Only what runs in the test's own process is seen, in all of its threads; that a test has started another process
-is written down. A function that one test calls often is looked at in its first calls only: the price of a whole run of
-the tests is then about twice what it is without.
+them. That a test has started another process is written down; what that one executes it writes itself (`lines.py`).
 """
 
 from __future__ import annotations
@@ -12,69 +10,12 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
-FOLDER = "NOISEBANK_MUTANT_RECORD"
-MAX_CALLS = 40
-"""Of one function in one test, with lines; a later call hardly takes a way that none of these took."""
-Local = Callable[[FrameType, str, Any], Any]
-
-
-class Recorder:
-    """Sees the lines of files in one folder."""
-
-    def __init__(self, source: Path) -> None:
-        self._prefix = f"{source.resolve()}{os.sep}"
-        self._lines: dict[str, set[int]] = {}
-        self._tracers: dict[str, Local | None] = {}
-        self._calls: dict[int, int] = {}
-        self.has_started_process = False
-        sys.addaudithook(self._note_process)
-
-    def trace(self, frame: FrameType, event: str, argument: Any) -> Local | None:
-        """For `sys.settrace`."""
-        code = frame.f_code
-        try:
-            tracer = self._tracers[code.co_filename]
-        except KeyError:
-            tracer = self._tracers[code.co_filename] = self._make_tracer(code.co_filename)
-        if tracer is None:
-            return None
-        count = self._calls.get(id(code), 0)
-        if count == MAX_CALLS:
-            return None
-        self._calls[id(code)] = count + 1
-        return tracer
-
-    def take_lines(self) -> dict[str, list[int]]:
-        """What was executed since the last time, by file."""
-        lines = {name: sorted(numbers) for name, numbers in self._lines.items() if numbers}
-        for numbers in self._lines.values():
-            numbers.clear()
-        self._calls.clear()
-        self.has_started_process = False
-        return lines
-
-    def _make_tracer(self, name: str) -> Local | None:
-        if not name.startswith(self._prefix):
-            return None
-        add = self._lines.setdefault(name.removeprefix(self._prefix), set()).add
-
-        def note_line(frame: FrameType, event: str, argument: Any) -> Local:
-            if event == "line":
-                add(frame.f_lineno)
-            return note_line
-
-        return note_line
-
-    def _note_process(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "subprocess.Popen":
-            self.has_started_process = True
+from tools.mutants.lines import FOLDER, Recorder
 
 
 def read_cpu_seconds() -> float:
@@ -88,22 +29,38 @@ class Notebook:
     def __init__(self, recorder: Recorder, path: Path) -> None:
         self.recorder, self.path = recorder, path
         self._failed: set[str] = set()
+        self._current = ""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.recorder.take_lines()
+        self.recorder.has_started_process, self._current = False, item.nodeid
         sys.settrace(self.recorder.trace)  # anew: an overflow of the stack while it is called switches it off
         began = read_cpu_seconds()
         outcome = yield
         seconds, starts = read_cpu_seconds() - began, self.recorder.has_started_process
-        masks = {name: hex(sum(1 << line for line in lines)) for name, lines in self.recorder.take_lines().items()}
         record = {
             "test": item.nodeid, "seconds": round(seconds, 2), "starts": starts, "failed": item.nodeid in self._failed,
-            "lines": masks,
+            "lines": self.recorder.take_lines(),
         }  # fmt: skip
+        self._write_record(record)
+        return outcome
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        """What is set up once is set up in the first test only; it counts for all of the file."""
+        if fixturedef.scope == "function":
+            return (yield)
+        with self.recorder.set_aside():
+            try:
+                return (yield)
+            finally:
+                record = {"started_by": self._current, "phase": "setup", "lines": self.recorder.take_lines()}
+                self._write_record(record)
+
+    def _write_record(self, record: dict[str, object]) -> None:
         with self.path.open("a") as records:
             records.write(json.dumps(record) + "\n")
-        return outcome
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 
-from tools.mutants.recorder import FOLDER
+from tools.mutants.lines import FOLDER
 
 BROWSER = "tests/browser/"
 """Its driver keeps an event loop running: these tests run apart, and the pages are served by another process anyway."""
+NEAR = ("tests/unit/", "tests/property/", "src/")
+"""Tests of parts, which are quick; the others are of the whole."""
 IGNORED = {
     "tests/research/": "holds the experiments, not the product",
     "tests/contract/test_halmos.py": "looks at the contract's source",
@@ -38,13 +41,18 @@ class Recording:
         self.seconds: dict[str, float] = {}
         """CPU time of every test that passed."""
         self.starters: set[str] = set()
-        """Tests that start other processes, where nothing is recorded."""
+        """Tests that start other processes, of which some are not seen."""
         self._lines: dict[str, dict[str, int]] = {}
         self._new_names = _list_renames(root, self.commit) if self.commit else {}
         self._old_names = {new: old for old, new in self._new_names.items()}
+        started = []
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_text().splitlines():
-                self._add_record(json.loads(line))
+                record = json.loads(line)
+                started += [record] if "started_by" in record else []
+                if "test" in record:
+                    self._add_record(record)
+        self._add_processes(started)
         files = {test.partition("::")[0] for test in self.seconds}
         self.files = {file for file in files if (root / file).exists()}
 
@@ -59,16 +67,36 @@ class Recording:
         return [test for test in executed if executed[test] & mask and test.partition("::")[0] in self.files]
 
     def _add_record(self, record: dict[str, object]) -> None:
-        path, lines = str(record["test"]).partition("::")[0], record["lines"]
-        test = str(record["test"]).replace(path, self._new_names.get(path, path), 1)
-        if record["failed"] or not isinstance(lines, dict):
+        test = self._find_name(str(record["test"]))
+        if record["failed"]:
             return
         self.seconds[test] = float(str(record["seconds"]))
         if record["starts"]:
             self.starters.add(test)
+        self._add_lines([test], record["lines"])
+
+    def _add_processes(self, records: list[dict[str, object]]) -> None:
+        """What was started by a fixture counts for all tests of the file, which may share it."""
+        by_file: dict[str, list[str]] = {}
+        for test in self.seconds:
+            by_file.setdefault(test.partition("::")[0], []).append(test)
+        for record in records:
+            test = self._find_name(str(record["started_by"]))
+            tests = by_file.get(test.partition("::")[0], []) if record["phase"] == "setup" else [test]
+            self._add_lines([each for each in tests if each in self.seconds], record["lines"])
+
+    def _add_lines(self, tests: list[str], lines: object) -> None:
+        assert isinstance(lines, dict)
         for file, executed in lines.items():
             name = self._new_names.get(f"src/{file}", f"src/{file}")
-            self._lines.setdefault(name, {})[test] = int(executed, 16)
+            by_test = self._lines.setdefault(name, {})
+            for test in tests:
+                by_test[test] = by_test.get(test, 0) | int(executed, 16)
+
+    def _find_name(self, test: str) -> str:
+        """The name of now."""
+        path = test.partition("::")[0]
+        return test.replace(path, self._new_names.get(path, path), 1)
 
 
 def _list_renames(root: Path, commit: str) -> dict[str, str]:
@@ -134,10 +162,16 @@ def record_tests(tree: Path, python: str, environment: dict[str, str], marks: st
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tree, capture_output=True, text=True, check=True).stdout
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / "commit").write_text(commit)
     command = [
         python, "-m", "pytest", "-q", "-n", str(jobs), "--dist", "worksteal", "-p", "no:cacheprovider",
         "-p", "no:schemathesis", "-p", "tools.mutants.recorder", "-m", marks,
-        *(f"--ignore={path.rstrip('/')}" for path in [*IGNORED, BROWSER]), "tests", "src",
+        *(f"--ignore={path.rstrip('/')}" for path in [*IGNORED, BROWSER]),
     ]  # fmt: skip
-    subprocess.run(command, cwd=tree, env=environment | {FOLDER: str(folder.resolve())})
-    (folder / "commit").write_text(commit)
+    paths = f"{environment['PYTHONPATH']}{os.pathsep}{tree / 'tools' / 'mutants' / 'site'}"
+    recorded = environment | {FOLDER: str(folder.resolve()), "PYTHONPATH": paths}
+    for part in (
+        NEAR,
+        ["tests", *(f"--ignore={path.rstrip('/')}" for path in NEAR)],
+    ):  # a recording of the first serves
+        subprocess.run([*command, *part], cwd=tree, env=recorded)

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tools.mutants.recording import BROWSER, IGNORED, Recording
+from tools.mutants.recording import BROWSER, IGNORED, NEAR, Recording
 
 PROGRAM = "noisebank"
 ENTRY = "noisebank.__main__"
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-NEAR = ("tests/unit/", "tests/property/", "src/")
 FARNESS = 4.0
 """A test of the whole is taken as late as a near one that costs so many times as much: it has to fail twice."""
 PAGES = "src/noisebank/service/web/"

@@ -24,8 +24,9 @@ from queue import SimpleQueue
 
 from tools.mutants.changes import Mutant
 from tools.mutants.plugin import NOTES, TARGETS, WRONG_PRODUCT
-from tools.mutants.recording import Recording
-from tools.mutants.selection import NEAR, Choice, Graph, choose_rounds
+from tools.mutants.recording import NEAR, Recording
+from tools.mutants.selection import Choice, Graph, choose_rounds
+from tools.mutants.server import Server, is_in_body
 
 KILLED, SURVIVED = "killed", "survived"
 LINKED = (".venv", ".npm-parts")
@@ -108,6 +109,21 @@ class Slot:
             [self.python, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "src"],
             cwd=self.tree, check=True,
         )  # fmt: skip
+        self._server: Server | None = None
+
+    def start_server(self) -> None:
+        """From here on most runs are forks of a process that has collected the tests. No mistake is in the tree."""
+        self._server = Server(self.tree, self.python, self.environment, self.marks, self.folder)
+
+    def wait_ready(self) -> None:
+        """Returns when it has, or could not."""
+        if self._server is not None and not self._server.wait_ready():
+            self._server = None
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._server is not None:
+            self._server.close()
 
     @property
     def python(self) -> str:
@@ -120,6 +136,11 @@ class Slot:
         language = os.environ.get("LANG", "C.UTF-8")
         return kept | {"LANG": language, "PYTHONHASHSEED": "0", "PYTHONPATH": str(self.tree / "src")}
 
+    def read_original(self, mutant: Mutant) -> bytes:
+        """The file without the mistake."""
+        words = ["git", "show", f"HEAD:{mutant.file}"]
+        return subprocess.run(words, cwd=self.tree, capture_output=True, check=True).stdout
+
     @contextmanager
     def apply(self, mutant: Mutant) -> Iterator[None]:
         """The mistake is in the tree for as long as this lasts."""
@@ -131,8 +152,16 @@ class Slot:
         finally:
             path.write_bytes(original)
 
-    def run_tests(self, targets: list[str], without: set[str], patience: float) -> Run:
-        """Files or tests, in this order file by file, until the first failure."""
+    def run_tests(self, targets: list[str], without: set[str], patience: float, mutant: Mutant | None = None) -> Run:
+        """Files or tests, in this order file by file, until the first failure. `mutant` is what is in the tree now."""
+        if self._server is not None:
+            original = self.read_original(mutant) if mutant else b""
+            if mutant is None or is_in_body(original, mutant.start):
+                answer = self._server.run(targets, without, patience, mutant.file if mutant else "", original)
+                if STOPPING.is_set():
+                    raise KeyboardInterrupt
+                if answer is not None:
+                    return Run(*(answer[name] for name in ("code", "failed", "running", "cpu_seconds", "tail")))
         notes, scratch = self.folder / "notes", self.folder / "tmp"
         for room in (notes, scratch):
             shutil.rmtree(room, ignore_errors=True)
@@ -205,7 +234,7 @@ def try_mutant(
     def run(targets: list[str], patience: float, mutated: bool) -> Run:
         nonlocal used
         with slot.apply(mutant) if mutated else nullcontext():
-            result = slot.run_tests(targets, known.bad | unsure, patience)
+            result = slot.run_tests(targets, known.bad | unsure, patience, mutant if mutated else None)
         used += result.cpu_seconds
         if result.code == WRONG_PRODUCT or (not mutated and result.code not in (0, 1, 2, 5, None)):
             raise BrokenTests(result.tail)
@@ -265,10 +294,19 @@ def find_bad_tests(tests: list[str], slot: Slot, known: Known) -> set[str]:
 class Slots:
     """As many as there are workers."""
 
-    def __init__(self, root: Path, commit: str, folder: Path, count: int) -> None:
+    def __init__(self, root: Path, commit: str, folder: Path, count: int, forks: bool = True) -> None:
         self._free: SimpleQueue[Slot] = SimpleQueue()
-        for number in range(count):
-            self._free.put(Slot(root, commit, folder / str(number)))
+        self._all = [Slot(root, commit, folder / str(number)) for number in range(count)]
+        for slot in self._all if forks else []:
+            slot.start_server()
+        for slot in self._all:
+            slot.wait_ready()
+            self._free.put(slot)
+
+    def close(self) -> None:
+        """Ends their processes."""
+        for slot in self._all:
+            slot.close()
 
     @contextmanager
     def borrow(self) -> Iterator[Slot]:

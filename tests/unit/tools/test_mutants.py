@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -26,7 +27,7 @@ from tools.mutants.changes import (
     list_spots,
     sample_mutants,
 )
-from tools.mutants.recorder import FOLDER
+from tools.mutants.lines import FOLDER
 from tools.mutants.recording import Recording, list_telling_lines
 from tools.mutants.report import (
     Journal,
@@ -39,6 +40,7 @@ from tools.mutants.report import (
     write_page,
 )
 from tools.mutants.selection import Choice, Graph, choose_rounds, group_rounds
+from tools.mutants.server import Server, is_in_body
 from tools.mutants.trial import KILLED, SURVIVED, Known, Result, Run, Slot, is_noticed_by, try_mutant, wait_for
 
 ROOT = Path(__file__).parents[3]
@@ -194,16 +196,32 @@ def test_a(a): assert f(a)
 def test_thread(): threading.Thread(target=f, args=[1]).start()
 def test_often(): assert [f(0) for _ in range(99)][0] + f(1) == 3
 def test_bad(): assert f(1) == 3
-def test_process(): subprocess.run([sys.executable, "-c", ""])
+def test_process(): subprocess.run([sys.executable, "-c", "from noisebank.x import f; f(1)"])
+"""
+STARTING_TESTS = """\
+import pytest, subprocess, sys
+
+@pytest.fixture(scope="module")
+def server(): subprocess.run([sys.executable, "-c", "from noisebank.x import g; g()"])
+@pytest.fixture(scope="module")
+def answer():
+    from noisebank.x import h
+    return h()
+def test_first(server, answer): ...
+def test_second(server): ...
+def test_killed(): subprocess.run([sys.executable, "-c", "import os, noisebank.x as x; x.g(); os._exit(0)"])
 """
 
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
     """A repository with a recording of real tests, which has gone on since."""
-    source = "def f(a):\n    if a:\n        return 1\n    return 2\n"
-    tests = {"tests/unit/test_near.py": RECORDED_TESTS, "pytest.ini": "[pytest]\n"}
+    source = (
+        "def f(a):\n    if a:\n        return 1\n    return 2\n\ndef g():\n    return 4\n\ndef h():\n    return 5\n"
+    )
+    tests = {"tests/unit/test_near.py": RECORDED_TESTS, "tests/test_far.py": STARTING_TESTS, "pytest.ini": "[pytest]\n"}
     write_tree(tmp_path, {"src/noisebank/__init__.py": "", "src/noisebank/x.py": source, **tests})
+    shutil.copytree(ROOT / "tools/mutants", tmp_path / "tools/mutants")
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "x"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     folder = tmp_path / "recording"
@@ -211,7 +229,8 @@ def recorded(tmp_path: Path) -> Path:
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True, check=True)
     (folder / "commit").write_text(head.stdout)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:schemathesis", "-p", "tools.mutants.recorder", "tests"]
-    environment = {**os.environ, "PYTHONPATH": f"src{os.pathsep}{ROOT}", FOLDER: str(folder)}
+    paths = os.pathsep.join(["src", str(tmp_path), str(tmp_path / "tools/mutants/site")])
+    environment = {**os.environ, "PYTHONPATH": paths, FOLDER: str(folder)}
     subprocess.run(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
     (tmp_path / "src/noisebank/x.py").write_text(f"# a comment\n{source.replace('return 2', 'return 3')}")
     return tmp_path
@@ -220,15 +239,19 @@ def recorded(tmp_path: Path) -> Path:
 def test_tests_that_execute_a_line_are_found_where_the_line_is_now(recorded: Path) -> None:
     recording = Recording(recorded, recorded / "recording")
     file, near = "src/noisebank/x.py", "tests/unit/test_near.py::test_"
-    once, never = {f"{near}a[1]", f"{near}thread"}, {f"{near}a[0]", f"{near}often"}
+    once, never = {f"{near}a[1]", f"{near}thread", f"{near}process"}, {f"{near}a[0]", f"{near}often"}
     assert set(recording.find_tests(file, 4)) == once  # what a function does after many calls is not looked at
     assert set(recording.find_tests(file, 5)) == never
     assert set(recording.find_tests(file, 2)) == once | never
-    assert recording.starters == {f"{near}process"}
+    far = [f"tests/test_far.py::test_{name}" for name in ("first", "second", "killed")]
+    assert recording.starters == {f"{near}process", far[0], far[2]}
+    assert set(recording.find_tests(file, 8)) == set(far)  # a fixture's process serves the whole file
+    assert set(recording.find_tests(file, 11)) == set(far)  # and so does what a fixture has made once
     write_tree(recorded, {"tests/unit/test_new.py": "import noisebank.x\ndef test_n(): ..."})
     rounds = choose_rounds(file, 4, Graph(recorded), recording, 60.0)
     targets = [choice.target for choices in rounds for choice in choices]
-    assert set(targets[:2]) == once and targets[2:] == ["tests/unit/test_new.py", f"{near}process"]
+    assert set(targets[:3]) == once
+    assert targets[3] == "tests/unit/test_new.py" and set(targets[4:]) == {far[0], far[2]}
 
 
 def test_first_runs_are_short_and_what_is_too_dear_is_left_out() -> None:
@@ -312,7 +335,8 @@ class Script(Slot):
         yield
         self.mutated = False
 
-    def run_tests(self, targets: list[str], without: set[str], patience: float) -> Run:
+    def run_tests(self, targets: list[str], without: set[str], patience: float, mutant: Mutant | None = None) -> Run:
+        assert (mutant is not None) == self.mutated
         self.calls.append((targets, set(without)))
         is_left_out = without & {run.failed for run in self.runs.values()} - {""}
         return PASSES if is_left_out else self.runs[targets[0], self.mutated]
@@ -359,3 +383,75 @@ def test_explanations_name_what_is_there() -> None:
     for entry in json.loads((ROOT / "tools" / "mutants" / "explained.json").read_text()):
         flat = " ".join((ROOT / entry["file"]).read_text().split())
         assert entry["before"] in flat and entry["why"], entry
+
+
+FORKED_SOURCE = """\
+LIMIT = 3
+
+def double(a):
+    return a * 2
+
+class Box:
+    def grow(self, a):
+        def add(b):
+            return a + b
+        return add(1)
+"""
+FORKED_TESTS = """\
+import subprocess, sys, time
+from noisebank.x import Box, double
+
+def test_double(): assert double(4) == 8
+def test_grow(): assert Box().grow(1) == 2
+def test_other(): assert subprocess.call([sys.executable, "-c", "import noisebank.x as x; exit(x.double(1) != 2)"]) == 0
+def test_late():
+    from noisebank.late import f
+    assert f() == 1
+def test_hangs(): time.sleep(double(0))
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    source = {"src/noisebank/__init__.py": "", "src/noisebank/x.py": FORKED_SOURCE}
+    late = {"src/noisebank/late.py": "def f():\n    return 1\n", "src/noisebank/other.py": "def g(): return 2\n"}
+    write_tree(tmp_path, {**source, **late, "tests/unit/test_x.py": FORKED_TESTS, "pytest.ini": "[pytest]\n"})
+    paths = os.pathsep.join([str(tmp_path / "src"), str(ROOT)])
+    made = Server(tmp_path, sys.executable, {**os.environ, "PYTHONPATH": paths}, "", tmp_path)
+    try:
+        assert made.wait_ready() == 5
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "test", "code"),
+    [
+        ("x.py", "a * 2", "a * 3", "double", 1), ("x.py", "a * 2", "a * 3", "other", 1),
+        ("x.py", "a + b", "a - b", "grow", 1),
+        ("x.py", "a + b", "a - b", "double", 0), ("late.py", "return 1", "return 2", "late", 1),
+        ("x.py", "a * 2", "a + 9e9", "hangs", None),
+    ],
+)  # fmt: skip
+def test_a_fork_runs_tests_on_the_mistake_and_the_next_one_does_not(
+    server: Server, tmp_path: Path, file: str, before: str, after: str, test: str, code: int | None
+) -> None:
+    path, target = tmp_path / "src/noisebank" / file, f"tests/unit/test_x.py::test_{test}"
+    original = path.read_bytes()
+    path.write_bytes(original.replace(before.encode(), after.encode()))
+    answer = server.run([target], set(), 2.0 if code is None else 60.0, f"src/noisebank/{file}", original)
+    assert answer is not None and answer["code"] == code and answer["running"] == target
+    assert (answer["failed"] == target) == (code == 1)
+    path.write_bytes(original)
+    whole = server.run(["tests/unit/test_x.py"], {"tests/unit/test_x.py::test_hangs"}, 60.0)
+    assert whole is not None and (whole["code"], whole["count"]) == (0, 4)
+    assert server.run([target], {target}, 60.0) is None and server.run(["tests/unit/test_no.py"], set(), 60.0) is None
+
+
+def test_what_is_in_no_functions_body_is_not_for_a_fork(server: Server, tmp_path: Path) -> None:
+    path, source = tmp_path / "src/noisebank/x.py", FORKED_SOURCE.encode()
+    path.write_bytes(source.replace(b"LIMIT = 3", b"LIMIT = 4"))
+    assert server.run(["tests/unit/test_x.py"], set(), 60.0, "src/noisebank/x.py", source) is None
+    places = {text: is_in_body(source, source.index(text)) for text in (b"3", b"a * 2", b"a + b", b"Box")}
+    assert places == {b"3": False, b"a * 2": True, b"a + b": True, b"Box": False}
