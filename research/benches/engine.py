@@ -140,7 +140,7 @@ def bench_engine(rows: int = ROWS, quick: bool = False, moved: Moved = lambda do
         account.ledger.close()
         moved(total - 1, total)
         cubed = bench_account(file, rows, CUBE)
-        cells = policy_cubes(cubed.policy)[0].cell_count
+        cells = policy_cubes(cubed.policy())[0].cell_count
         in_cube = median(sorted(measure_seconds(cubed, IN_CUBE) for _ in range(20 * rounds)))
         cubed.ledger.close()
         moved(total, total)
@@ -207,7 +207,7 @@ def scan_ratio(account: Account, scan: Scan, bare: duckdb.DuckDBPyConnection, fi
 def measure_seconds(account: Account, sql: str) -> float:
     """How long the measure step takes. Nothing is charged and nothing is released: the noisy value is dropped."""
     query = account.parse(sql).query
-    moves = l2_sensitivity(query, account.policy)
+    moves = l2_sensitivity(query, account.context.policy)
     id, paid = keccak(b"bench"), Precision(10**18)
     reservation = Reservation(
         account.id, id, id, OWNER_ANALYST, query.category, Case.FIRST, paid, paid, None, ZERO_PRECISION, 0, 0

@@ -20,6 +20,7 @@ from noisebank.planning.linear import LinearQuery, Vector, merge_charges
 from noisebank.planning.look_posterior import MeasuredLook
 from noisebank.planning.losses import CellLosses, charge_rise, loss_of_runs, plain_share
 from noisebank.planning.strategies.axes import Axis
+from noisebank.planning.strategies.workloads import shapes_of_sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Desk:
     ) -> None:  # fmt: skip
         size = prod(axis.size for axis in axes)
         self.statistic = CubeStatistic(axes, replace_one, values)
-        self.knowledge = CubePosterior(self.statistic, looks, None, max_runs, expected)
+        self.knowledge = CubePosterior(self.statistic, looks, None, max_runs, shapes_of_sets(axes, expected))
         self.charged = np.zeros(size, dtype=object)
         """What the ledger holds of each cell, in units."""
         self.plain = self.knowledge.losses.zeros()

@@ -72,6 +72,9 @@ def list_claims() -> list[Claim]:
             (f"batch {n}: global epoch 2 over 3", (3, noise | {"batch": n}), (2, noise | {"batch": n}))
             for n in (32, 64, 128)
         ]),
+        Claim("5.6", "Without noise, accuracy increases with the number of global epochs.", lambda made: [
+            (f"no noise: global epoch {g + 1} over {g}", (g, {}), (g + 1, {})) for g in (1, 2, 3)
+        ]),
         Claim("5.7", "At least 90% after two global epochs for epsilon above 1.", lambda made: [
             (f"epsilon {e:g}", (2, {"epsilon": e}), (2, {"epsilon": e})) for e in (2.0, 5.0, 10.0)
         ], 0.9),

@@ -139,9 +139,10 @@ def draw(found: Found) -> Any:
     axes.plot(
         places,
         found["promised"],
-        color=GREY,
-        linewidth=1.2,
+        color=INK,
+        linewidth=1.6,
         linestyle=":",
+        zorder=3,  # the bridge's line lies below it: they are one
         label="promised: the least noise wanted so far",
     )
     axes.plot(

@@ -118,7 +118,10 @@ def draw(found: Found) -> Any:
     again = _total(ways[f"{EMBEDDED}, reused"])
     headline(drawn, f"The contract adds {extra:.0f} ms of CPU to a query; a reused answer takes {again:.0f} ms in all")
     axes = dress(
-        drawn.subplots(), "", f"milliseconds of CPU a query ({QUERIES} queries a round; marks: single rounds)", ""
+        drawn.subplots(),
+        "",
+        f"milliseconds of CPU a query ({QUERIES} queries a round; marks: the bank's in single rounds)",
+        "",
     )
     labels = {DIRECT: "no contract:\nread, add noise, record nothing", EMBEDDED: "noisebank, embedded chain",
               f"{EMBEDDED}, reused": "noisebank, embedded chain,\nasked before: reused", NODE: "noisebank, node apart "

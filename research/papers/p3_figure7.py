@@ -64,7 +64,7 @@ def _extremes(moved: Moved) -> dict[str, Found]:
             epsilons, errors = [], []
             for user in range(10):
                 answer = account.ask(f"{sql} WHERE age <= {90 - user}", epsilon=DERIVED_EPSILON, delta="1e-6")
-                epsilons.append(float(account_epsilon(account.state.spent, account.policy.delta)))
+                epsilons.append(float(account_epsilon(account.state.spent, account.context.policy.delta)))
                 errors.append(abs(answer.value / truth - 1))
             made[function] = {"ours": epsilons, "relative_errors": errors}
         moved(place, 2)

@@ -186,7 +186,9 @@ def draw_means(found: Found) -> Any:
         dress(axes, f"epsilon {float(epsilon):g}", "mean squared error of a mean, x 1e-5", "")
         names = list(row)
         axes.barh(names, [row[name]["expected"] for name in names], color=[charts.COLOURS[name] for name in names])
-        axes.plot([row[name]["measured"] for name in names], names, "|", color=INK, markersize=22)
+        measured = [row[name]["measured"] for name in names]
+        axes.plot(measured, names, "|", color="white", markersize=22, markeredgewidth=4)  # a rim: one bar is black
+        axes.plot(measured, names, "|", color=INK, markersize=22)
         axes.invert_yaxis()
     drawn.suptitle("Sixteen means of a hundred thousand devices; bars expected, marks measured", x=0.01, ha="left")
     return drawn

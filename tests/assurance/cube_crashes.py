@@ -56,11 +56,11 @@ def ages(low: int, high: int, *more: str) -> tuple[str, ...]:
 
 WORK = (
     ("low", ages(0, 9), "3"),
+    ("better", ages(0, 9), "2"),
+    ("across", ages(10, 59), "2"),
+    ("wide", ages(10, 69), "2"),
     ("groups", ("SELECT age, COUNT(*) FROM people GROUP BY age", "select count(*) from people group by age"), "4"),
     ("wider", ages(0, 29), "9"),
-    ("better", ages(0, 9), "2"),
-    ("across", ages(10, 59), "3"),
-    ("wide", ages(10, 69), "3"),
     ("middle", ages(20, 59), "3"),
     ("upper", ages(30, 79), "3"),
     ("narrow", ages(20, 49), "3"),
@@ -68,7 +68,8 @@ WORK = (
     ("median", ("SELECT MEDIAN(age) FROM people", "SELECT QUANTILE(age, 0.5) FROM people"), "5"),
     ("again", ages(0, 9), "2"),
 )
-"""FIRST, FIRST of many groups, INFER, REFINE, FIRST until a look is earned, derived, REPEAT."""
+"""FIRST, REFINE, two looks that are earned by what was paid, INFER of many groups and of ranges, derived, REPEAT. In
+this order costs are those of a bank that nobody restarts: what free answers have earned towards a look is not kept."""
 
 
 def requests() -> list[Asked]:
@@ -136,7 +137,7 @@ def check_answers(witness: Witness, account: Account, made: tuple[Reservation, .
         if sealed is None or request is None or not one.cube:
             witness.blame("an answer is missing from the vault, or was asked plainly")
             return
-        served = find_cube_query(account.context.question_of(request).query, account.policy)
+        served = find_cube_query(account.context.question_of(request).query, account.context.policy)
         assert served is not None
         for row, value, variance in measured(account, served, one, sealed):
             information += np.outer(row, row) / variance
@@ -162,7 +163,7 @@ def measured(
         return []
     if "row_values" in sealed.body:
         query = account.context.question_of(account.vault.find_request(one.id)).query
-        look = query.find_look(account.policy)
+        look = query.find_look(account.context.policy)
         values = [number / 2 ** sealed.body["shift"] / float(look.noise_scale) for number in sealed.body["row_values"]]
         noise = 1 / float(one.fresh_precision)
         return [(row, value, noise) for row, value in zip(look.rows_over_cells(), values, strict=True)]

@@ -111,7 +111,7 @@ class Asking:
         """Quote or answer."""
         if self.quote:
             return account.quote(self.sql, **self.wish)
-        with _touched(account.policy.source) if self.touched else _as_it_is():
+        with _touched(account.context.policy.source) if self.touched else _as_it_is():
             return account.ask(self.sql, **self.wish, **self.rest)
 
 

@@ -25,7 +25,7 @@ from assurance.report import Finding, Progress
 from noisebank import Account, Precision
 from noisebank.account import coarse_looks as looking
 from support.banks import memory_account
-from support.internals import AccountContext, Answer, BatchItem, LookCounter, LookedRequest, Question
+from support.internals import AccountContext, Answer, BatchItem, CoarseLookCounter, LookedRequest, Question
 
 CELLS, COUNT = 40, 64
 """Cells of a table, and people in each of them on the first table: on the second there is one more in each."""
@@ -187,7 +187,7 @@ def following_up() -> Iterator[None]:
     with (
         patch.object(looking, "MAX_LOOKS", 3),  # one round more
         plant_bug("noisebank.account.coarse_looks", "take_step", take_step),
-        plant_bug(LookCounter, "may_follow", lambda *_: True),
+        plant_bug(CoarseLookCounter, "may_follow", lambda *_: True),
     ):
         yield
 

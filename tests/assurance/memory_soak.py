@@ -107,7 +107,7 @@ def soak(cells: int, asked: int, free: int, unbounded: bool) -> tuple[int, int]:
             gc.collect()
             began = resident()
             _ask_all(account, LEAST, asked)
-            for place, sql in enumerate(questions(account.policy, 0, free)):
+            for place, sql in enumerate(questions(account.context.policy, 0, free)):
                 if account.ask(sql, sigma=4_000, key=f"free {place}").cost:
                     raise AssertionError("this answer follows from what was paid for before")
             gc.collect()
@@ -115,7 +115,7 @@ def soak(cells: int, asked: int, free: int, unbounded: bool) -> tuple[int, int]:
 
 
 def _ask_all(account: Account, first: int, count: int) -> None:
-    for place, sql in enumerate(questions(account.policy, first, count)):
+    for place, sql in enumerate(questions(account.context.policy, first, count)):
         account.quote(sql, sigma=50)
         if place % 10 == 5:
             try:

@@ -199,7 +199,7 @@ class Searching(Account):
         question, key = self.parse(sql), said.get("key") or "search"
         goal = Goal(wanted.relative, wanted.confidence)
         moves = self.context.sensitivity_of(question.query)
-        power = goal.first_look(float(saturation_limit(question.query, self.policy) / moves))
+        power = goal.first_look(float(saturation_limit(question.query, self.context.policy) / moves))
         for number in range(1, 40):
             look = Precision(2 ** (power + number - 1))
             found = self._look(sql, look, f"{key} / look {number}", said)

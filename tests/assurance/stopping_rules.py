@@ -208,7 +208,7 @@ def _guessed(account: Account, secret: int) -> list[int]:
         odds += float(each) * (answer.value - 0.5)
         if abs(odds) >= BANK_EXTREME:
             break
-    state, said = account.state, max_guess_rate(account.budgets, account.epsilon, account.policy.delta)
+    state, said = account.state, max_guess_rate(account.budgets, account.epsilon, account.context.policy.delta)
     assert said == shown(BANK_FIXED, BANK_FIXED) and account.budgets.largest == BANK_FIXED == state.budget
     return [state.spent.units, state.budget.units, BANK_FIXED.units, int((odds > 0) == secret)]
 

@@ -155,7 +155,7 @@ def test_hidden_questions_stay_hidden_and_change_no_other_digest(tmp_path: Path)
             page = httpx.get(f"{desk.address}/d/clinic", trust_env=False, timeout=patience()).text
             assert "days &gt; 41" not in page and "does not publish their text" in page
     with open_bank(tmp_path / "bank") as again:
-        assert again.account("clinic").policy.hide_questions
+        assert again.account("clinic").policy().hide_questions
 
 
 def test_sums_are_those_of_the_statement(visitor: Visitor) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 import noisebank
 from noisebank import Ask, Result
+from support.internals import RemoteAccount
 from support.service import Counter, counter
 
 SMOKERS = "SELECT COUNT(*) FROM people WHERE smoker"
@@ -116,6 +119,36 @@ def test_the_same_errors(local: Any, remote: Any) -> None:
             caught.append((type(error.value), str(error.value), getattr(error.value, "nearest", None)))
         assert caught[0] == caught[1]
         assert caught[0][2] is None or sql == NONSENSE
+
+
+def test_the_same_verbs_and_options() -> None:
+    verbs = (
+        "ask",
+        "ask_many",
+        "quote",
+        "quote_many",
+        "quote_together",
+        "recall",
+        "history",
+        "statement",
+        "policy",
+        "verify",
+    )
+    for verb in verbs:
+        ours, theirs = (inspect.signature(getattr(kind, verb)) for kind in (noisebank.Account, RemoteAccount))
+        mine = {name: each.default for name, each in ours.parameters.items() if name != "analyst"}  # a key says who
+        others = {name: each.default for name, each in theirs.parameters.items()}
+        others.pop("key", None) if verb == "ask_many" else None  # of a batch over HTTP: one key for a retry of all
+        assert mine == others, verb
+        assert ours.return_annotation == theirs.return_annotation or verb == "ask_many", verb
+
+
+def test_the_same_policy(local: Any, remote: Any) -> None:
+    ours, theirs = local.policy(), remote.policy()
+    assert type(ours) is type(theirs) and ours.digest == theirs.digest and ours.to_json() == theirs.to_json()
+    assert theirs == replace(ours, source=Path())  # where the table is, is the bank's business
+    facts = remote.describe()
+    assert facts.policy == theirs.to_json() and facts.spent == local.state.spent
 
 
 def test_the_same_statement_and_history(local: Any, remote: Any) -> None:

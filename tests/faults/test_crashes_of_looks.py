@@ -12,7 +12,7 @@ import pytest
 from noisebank import read_policy
 from noisebank.account import plain
 from support.banks import memory_rooms, write_people
-from support.internals import LookCounter, load_accounts, open_account, recover_account
+from support.internals import CoarseLookCounter, load_accounts, open_account, recover_account
 
 ASKED = (
     ("SELECT AVG(age) FROM people WHERE smoker", {"within": 3}),
@@ -76,6 +76,6 @@ def _crashes_at(number: int, sql: str, wish: dict[str, Any], policy: Any) -> boo
     for id, sealed in before:
         assert sealed is not None and rooms.vault.find_answer(id) == sealed, "an answer never changes"
     assert sum(entry.cost.units for entry in entries) == account.state.spent.units
-    assert account.context.looks.total == LookCounter(account.id, account.ledger, rooms.vault).total
+    assert account.context.looks.total == CoarseLookCounter(account.id, account.ledger, rooms.vault).total
     assert account.verify().passed
     return True

@@ -25,7 +25,7 @@ from hostile.simulation import Simulation
 from noisebank.core.digests import to_canonical_json
 from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import NoisebankError, Tampered
-from noisebank.federated.relay import Coalition, Guarantee, Member, RelayPlan, RelayTerms, Requirements
+from noisebank.federated.relay import Coalition, RelayGuarantee, RelayMember, RelayPlan, RelayTerms, Requirements
 from noisebank.federated.relay.attempt import MASKED_CHAIN, Attempt, new_attempt, read_entry
 from noisebank.federated.relay.grid import BID_UNITS
 from noisebank.federated.relay.guarantee import compute_guarantee
@@ -104,7 +104,7 @@ class Seen:
     plans: list[RelayPlan] = field(default_factory=list)
 
     @property
-    def promise(self) -> Guarantee:
+    def promise(self) -> RelayGuarantee:
         """What the member was promised against everybody else together."""
         return compute_guarantee(self.plans, VICTIM.address, Coalition(len(self.plans[-1].members) - 1, True))
 
@@ -142,7 +142,7 @@ class HostileHost:
         """The whole of it."""
         entropy = entropy or Recording()
         with self._runtime.listen("127.0.0.1:0", self._receive, PATIENCE, _tap) as listener:
-            member = Member(
+            member = RelayMember(
                 VICTIM, vector, 1.0, listener.endpoint, entropy=entropy, wait_seconds=PATIENCE, runtime=self._runtime,
                 requirements=requirements or Requirements(unprotected=True),
             )  # fmt: skip

@@ -146,27 +146,27 @@ def complains_by_record() -> Iterator[None]:
 @contextmanager
 def delays_by_record() -> Iterator[None]:
     """Planted: a member whose first number is 0 takes a tenth of a second longer, and sends the same."""
-    forward_sum = member.Member._forward_sum
+    forward_sum = member.RelayMember._forward_sum
 
-    def linger_at_zero(self: member.Member, agreed: attempt.Attempt, chain_number: int, before: Any) -> None:
+    def linger_at_zero(self: member.RelayMember, agreed: attempt.Attempt, chain_number: int, before: Any) -> None:
         if not self._steps[0]:
             self._runtime.wait_for_event(threading.Event(), 0.1)
         forward_sum(self, agreed, chain_number, before)
 
-    with plant_bug(member.Member, "_forward_sum", linger_at_zero):
+    with plant_bug(member.RelayMember, "_forward_sum", linger_at_zero):
         yield
 
 
 @contextmanager
 def parts_by_record() -> Iterator[None]:
     """Planted: a member whose first number is 0 refuses the host's goodbye."""
-    handle_end = member.Member._handle_end
+    handle_end = member.RelayMember._handle_end
 
-    def refuse_at_zero(self: member.Member, message: Message) -> Message:
+    def refuse_at_zero(self: member.RelayMember, message: Message) -> Message:
         reply = handle_end(self, message)
         if not self._steps[0]:
             raise Refused("the first number is 0")
         return reply
 
-    with plant_bug(member.Member, "_handle_end", refuse_at_zero):
+    with plant_bug(member.RelayMember, "_handle_end", refuse_at_zero):
         yield

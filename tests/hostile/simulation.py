@@ -23,8 +23,8 @@ from noisebank.federated.relay.transport import (
     MAX_MESSAGE,
     MAX_REASON,
     Handle,
+    PeerUnreachable,
     Tap,
-    Unreachable,
     parse_endpoint,
 )
 
@@ -75,7 +75,7 @@ class Simulation:
         if not self.block(lambda: request.ended, patience):
             raise OutcomeUnknown(f"{to} did not answer (TimeoutError)")
         if request.reply is None:
-            raise Unreachable(f"nobody listens at {to}") if request.refusal is None else Refused(request.refusal)
+            raise PeerUnreachable(f"nobody listens at {to}") if request.refusal is None else Refused(request.refusal)
         return request.reply
 
     def start_thread(self, work: Callable[[], None]) -> SimulatedThread:

@@ -9,7 +9,7 @@ import pytest
 
 from hostile.simulation import Simulation, Stuck
 from noisebank.core.errors import BadRequest, OutcomeUnknown, Refused
-from noisebank.federated.relay.transport import Unreachable
+from noisebank.federated.relay.transport import PeerUnreachable
 
 NEVER = threading.Event()
 
@@ -82,7 +82,7 @@ def test_replies_refusals_and_silence():
             with pytest.raises(Refused, match=reason):
                 simulation.ask(listener.endpoint, raw, 1.0)
     assert simulation.monotonic() == 6.0  # the late reply was still under way
-    with pytest.raises(Unreachable):
+    with pytest.raises(PeerUnreachable):
         simulation.ask(listener.endpoint, b"abc", 1.0)
     simulation.finish()
 

@@ -13,9 +13,9 @@ from noisebank.federated.ldp import (
     MECHANISM_NAMES,
     Category,
     FrequencyOracle,
+    LdpReport,
     Number,
     QuantizedMixture,
-    Report,
     Schema,
     decode_codes,
     encode_codes,
@@ -26,7 +26,7 @@ from noisebank.federated.ldp import (
     make_vector_mechanism,
 )
 from noisebank.federated.ldp.law import exp_lower_bound, likelihood_ratio
-from noisebank.federated.ldp.moments import Moments
+from noisebank.federated.ldp.moments import ReportMoments
 from noisebank.federated.ldp.weights import WORDS
 
 few = settings(max_examples=40, deadline=None)
@@ -91,7 +91,7 @@ def test_best_is_never_above_any_other(epsilon, scale):
 @few
 @given(st.floats(0.01, 10), st.floats(0, 5), st.floats(0, 5), st.floats(1, 50))
 def test_worst_is_the_maximum_over_the_range(constant, linear, quadratic, scale):
-    moments = Moments(constant, linear, quadratic)
+    moments = ReportMoments(constant, linear, quadratic)
     grid = max(moments.variance(x, scale) for x in np.linspace(0, 1, 2001))
     assert (
         grid
@@ -165,5 +165,5 @@ def test_reports_on_any_record_survive_the_wire(shape, epsilon, levels, choice):
         for part in parts
     }
     report = make_report(record, schema, epsilon, levels=levels)
-    assert Report.decode(report.encode(schema), schema) == report
+    assert LdpReport.decode(report.encode(schema), schema) == report
     assert len({place for place, _ in report.fields}) == len(report.fields) >= 1

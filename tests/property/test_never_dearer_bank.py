@@ -88,9 +88,9 @@ def exact_loss(account: Account) -> float:
     if not tables:
         return 0.0
     kinds = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)]  # absent; present with the lowest and with the largest value
-    if account.policy.neighbours is not Neighbours.REPLACE_ONE:
+    if account.context.policy.neighbours is not Neighbours.REPLACE_ONE:
         return max(float(sum((kind[s] ** 2 * table.diagonal() for s, table in tables)).max()) for kind in kinds)
-    may_miss = bool(account.policy.complete_columns)
+    may_miss = bool(account.context.policy.complete_columns)
     pairs = product(kinds[0 if may_miss else 1 :], repeat=2)
     return max(
         float(

@@ -32,6 +32,7 @@ PROGRESS: list[tuple[int, int]] = []
 
 @pytest.fixture(scope="module")
 def made() -> Opu:
+    PROGRESS.clear()  # a shuffled run makes it more than once
     return opu(quick=True, progress=lambda done, total: PROGRESS.append((done, total)))
 
 

@@ -52,4 +52,4 @@ def test_measuring_charges_nothing_and_asking_does(tmp_path: Path) -> None:
     assert account.state.spent.units == 0
     assert group_seconds(account, GROUPED, asks=2) > 0
     assert account.state.spent.units > 0
-    assert group_count(account.parse(GROUPED).query, account.policy) == bench_engine.TOWNS == 1_000
+    assert group_count(account.parse(GROUPED).query, account.context.policy) == bench_engine.TOWNS == 1_000

@@ -14,7 +14,7 @@ from noisebank.federated.blockfl.device import Examples
 from noisebank.federated.blockfl.network import SMALL_SHAPE
 from research.blockfl import training
 from research.blockfl.claims import judge, judge_all, list_claims
-from research.blockfl.experiments import DIGITS, RESULTS, Job, Record, list_lacking, plan, read_records
+from research.blockfl.experiments import DIGITS, MNIST, RESULTS, SEEDS, Job, Record, list_lacking, plan, read_records
 from research.blockfl.figures import Trainings, average
 from research.blockfl.training import LeanLearner, Setting, Trained, train
 from support.paths import ROOT
@@ -77,6 +77,24 @@ def test_the_plan_has_each_training_once_and_five_seeds_of_what_decides() -> Non
     assert {job.scale for job in jobs} == {
         "digits", "digits-printed", "digits-adam", "mnist", "mnist-printed", "mnist-whole"
     }  # fmt: skip
+
+
+def test_the_first_trainings_of_mnist_decide_claims_with_all_seeds() -> None:
+    jobs = [job for job in plan() if job.scale == "mnist"]
+
+    def list_decided(count: int) -> set[str]:
+        records = [
+            Record("mnist", Trained(job.setting, job.seed, (0.5,) * epochs, (0.5,) * epochs, 1.0, 4), "abc", "now")
+            for job in jobs[:count] for epochs in [job.setting.global_epochs]
+        ]  # fmt: skip
+        verdicts = {claim: judge(claim, Trainings(MNIST, records), "clean") for claim in list_claims()}
+        return {
+            claim.figure for claim, found in verdicts.items()
+            if found and all(difference.seeds == SEEDS for _, difference in found.differences)
+        }  # fmt: skip
+
+    assert list_decided(10) == {"5.6", "5.7"}
+    assert list_decided(40) == {"5.3", "5.4", "5.6", "5.7"}
 
 
 def test_verdicts_follow_the_numbers_and_not_the_wish() -> None:

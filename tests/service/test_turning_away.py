@@ -199,10 +199,10 @@ def test_a_wallet_that_nobody_has(desk, wallet):
 def _agreed(desk, key, max_cost, deadline, sql=COUNT, signer=WALLET):
     from eth_account import Account
 
-    from support.internals import Spend, WishIn, signed_accuracy, typed_spend
+    from support.internals import QuoteIn, Spend, signed_accuracy, typed_spend
 
     account = desk.bank.account("people")
-    spend = Spend(account.id, sql, signed_accuracy(WishIn(**{**WISH, "sql": sql})), key, max_cost, deadline)
+    spend = Spend(account.id, sql, signed_accuracy(QuoteIn(**{**WISH, "sql": sql})), key, max_cost, deadline)
     typed = typed_spend(spend, account.ledger.chain_id, account.ledger.contract)
     signature = "0x" + bytes(Account.sign_typed_data(signer, full_message=typed).signature).hex()
     return {"max_cost_units": str(max_cost), "deadline": deadline, "signature": signature}

@@ -15,6 +15,7 @@ DATA = Path(__file__).parent / "data"
 VARIABLE, WRITE = "NOISEBANK_SNAPSHOTS", "write"
 RULE = "a snapshot may change only in a commit that lists the change and why"
 HEX = re.compile(r"(0x)?[0-9a-f]{16,}")
+DECIMAL = re.compile(r"-?\d+\.\d{7,}")
 MOST_LINES = 80
 
 
@@ -39,6 +40,23 @@ def hold_text(name: str, seen: str) -> None:
 def hold_json(name: str, seen: Any) -> None:
     """The same for what JSON can say; the order of keys counts."""
     hold_text(name, json.dumps(seen, indent=1, ensure_ascii=False))
+
+
+def compact_json(value: Any) -> str:
+    """One line, with six digits of a number: of the others, the machine's processor decides some."""
+    return json.dumps(_round_numbers(value), ensure_ascii=False)
+
+
+def _round_numbers(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _round_numbers(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_round_numbers(part) for part in value]
+    if isinstance(value, str) and DECIMAL.fullmatch(value):
+        return f"{float(value):.6g}"
+    return value
 
 
 def shape_of(value: Any) -> Any:

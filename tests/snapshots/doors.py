@@ -14,22 +14,31 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from noisebank.bank import folder as bank_folder
+from noisebank.bank.bank import Bank
 from noisebank.cli import render
 from noisebank.federated.blockfl.terms import TaskTerms as CrowdTerms
 from noisebank.federated.relay.terms import RelayTerms as RelayTerms
+from noisebank.queries.current_time import write_moment
+from noisebank.service.web.rendering import form_token
 from snapshots.comparing import DATA
 from support.internals import (
     Category,
     ChainConfig,
     Design,
+    EmbeddedLedger,
     NetworkShape,
     Number,
     Schema,
     Task,
+    create_chain,
     format_cid,
     read_chain_config,
     write_chain_config,
@@ -39,6 +48,7 @@ from support.patience import patience
 from support.processes import read_announcement
 
 __all__ = [
+    "NOW",
     "Category",
     "ChainConfig",
     "CrowdTerms",
@@ -51,12 +61,15 @@ __all__ = [
     "Shell",
     "Task",
     "copy_bank",
+    "form_token",
     "format_cid",
     "read_chain_config",
     "read_crowd_terms",
     "run_module",
     "served",
+    "still_bank",
     "write_chain_config",
+    "write_moment",
 ]  # fmt: skip
 
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8", "TZ": "UTC"}
@@ -144,3 +157,44 @@ def served(shell: Shell, **settings: Any) -> Iterator[tuple[str, Path]]:
         finally:
             process.terminate()
             process.wait(patience())
+
+
+NOW = 1_800_000_000
+"""The time in a bank in which time stands still."""
+
+
+class Repeatable:
+    """No randomness at all: the same tokens and the same noise in every run. For what is compared to the byte."""
+
+    def __init__(self) -> None:
+        self._count, self._random = 0, Random(26)
+
+    def token(self, size: int = 32) -> bytes:
+        self._count += 1
+        return sha256(b"%d" % self._count).digest()[:size]
+
+    def discrete_gaussian(self, scale: float) -> int:
+        return round(self._random.gauss(0.0, scale))
+
+    def discrete_gaussians(self, scale: float, count: int) -> list[int]:
+        return [self.discrete_gaussian(scale) for _ in range(count)]
+
+
+@contextmanager
+def still_bank(folder: Path, entropy: Repeatable) -> Iterator[Bank]:
+    """A new bank in which neither time nor chance moves."""
+
+    def stand_still() -> float:
+        return float(NOW)
+
+    with (
+        patch.object(bank_folder, "create_chain", partial(create_chain, clock=stand_still)),
+        patch.object(bank_folder, "EmbeddedLedger", partial(EmbeddedLedger, clock=stand_still)),
+        patch("time.time", stand_still),
+    ):
+        bank_folder.create_bank(folder, entropy=entropy)
+        bank = Bank(folder, entropy=entropy)
+        try:
+            yield bank
+        finally:
+            bank.close()

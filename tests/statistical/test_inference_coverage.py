@@ -22,6 +22,7 @@ from support.internals import (
     CubeStatistic,
     budget_precision,
     range_query,
+    shapes_of_sets,
 )
 
 RUNS = 400
@@ -35,7 +36,7 @@ def test_each_query_is_covered_as_promised(monkeypatch: pytest.MonkeyPatch, most
     errors = []
     for seed in range(RUNS):
         generator = np.random.default_rng(seed)
-        knowledge = CubePosterior(CubeStatistic(work.axes), expected=(True,) if expected else ())
+        knowledge = CubePosterior(CubeStatistic(work.axes), expected=shapes_of_sets(work.axes, (expected,)))
         books = Cells(budget, work.cells)
         row = []
         for query, stddev in zip(work.queries, work.wanted, strict=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from noisebank.federated.blockfl.member import Member
+from noisebank.federated.blockfl.member import CrowdMember
 from support.internals import (
     Examples,
     FolderStore,
@@ -38,7 +38,7 @@ def glyphs(seed: int, count: int) -> Examples:
     return Examples(images.astype(np.float32), labels.astype(np.int64))
 
 
-class Cheat(Member):
+class Cheat(CrowdMember):
     """`conduct` says what is broken; in which round, or in which the member leads."""
 
     conduct = "honest"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from noisebank.account.answers import Answer, Group, GroupedAnswer
-    from noisebank.account.coarse_look_counter import LookCounter
+    from noisebank.account.coarse_look_counter import CoarseLookCounter
     from noisebank.account.coarse_looks import LookedRequest
     from noisebank.account.completion import complete_reservations
     from noisebank.account.context import AccountContext
@@ -176,7 +176,7 @@ if TYPE_CHECKING:
         make_plan,
     )
     from noisebank.federated.relay.attempt import new_attempt, prepare_steps, read_entry
-    from noisebank.federated.relay.blame import MemberState
+    from noisebank.federated.relay.blame import ChainClaims
     from noisebank.federated.relay.collection import AttemptCollector
     from noisebank.federated.relay.grid import BID_UNITS, STEPS_PER_BOUND, quantize_vector
     from noisebank.federated.relay.messages import Message, MessageSigner, to_printable
@@ -239,6 +239,7 @@ if TYPE_CHECKING:
     from noisebank.planning.strategies.axes import Axis
     from noisebank.planning.strategies.kronecker import find_strategy
     from noisebank.planning.strategies.looks import Look
+    from noisebank.planning.strategies.workloads import shapes_of_sets
     from noisebank.policy.file import parse_policy
     from noisebank.policy.model import Column, EngineKind, Kind, Neighbours, Source, Table
     from noisebank.policy.schema import COLUMN_KEYS, TOP_KEYS
@@ -262,10 +263,10 @@ if TYPE_CHECKING:
     from noisebank.service.errors import ApiError, build_problem, list_problems
     from noisebank.service.learning_schemas import CrowdTask, LearningTasks, RoundOut, SgdTask
     from noisebank.service.limits import WorkerPool
-    from noisebank.service.logs import RequestLog
+    from noisebank.service.logs import LibraryLog, RequestLog
     from noisebank.service.operations import Operations, signed_accuracy
     from noisebank.service.roles import Scope
-    from noisebank.service.schemas import WishIn
+    from noisebank.service.schemas import QuoteIn
     from noisebank.service.serializers import result_to_bytes
     from noisebank.service.server import KEEP_ALIVE_SECONDS, make_config, open_listener
     from noisebank.service.settings import Settings, list_settings

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from noisebank import NoisebankError
-from noisebank.federated.relay import Member, RelayTerms
+from noisebank.federated.relay import RelayMember, RelayTerms
 from support.internals import (
     BID_UNITS,
     STEPS_PER_BOUND,
@@ -50,7 +50,7 @@ class Killed(BaseException):
     """Not an Exception: nothing in the product catches it, as nothing catches SIGKILL."""
 
 
-class Mortal(Member):
+class Mortal(RelayMember):
     """Dies at a step of its first attempt, if it has the wanted place in the first chain: no further byte leaves it."""
 
     dies: tuple[str, int | None] | None = None
@@ -114,7 +114,7 @@ class Played:
     plans: dict[int, RelayPlan] = field(default_factory=dict)
     wire: list[tuple[str, bytes]] = field(default_factory=list)
     tokens: list[bytes] = field(default_factory=list)
-    members: list[Member] = field(default_factory=list)
+    members: list[RelayMember] = field(default_factory=list)
 
     def vector(self, address: str) -> np.ndarray:
         return self.vectors[[key.address for key in self.keys].index(address)]
@@ -156,12 +156,12 @@ def play(
     preferences: list[float] | None = None,
     vectors: np.ndarray | None = None,
     pasts: np.ndarray | None = None,
-    kinds: dict[int, type[Member]] | None = None,
+    kinds: dict[int, type[RelayMember]] | None = None,
     dies: tuple[str, int | None] | None = None,
     mortal: set[int] | None = None,
     demands: dict[int, Requirements] | None = None,
     wait: float | None = None,
-    meddle: Callable[[Host, list[Member]], None] = lambda host, members: None,
+    meddle: Callable[[Host, list[RelayMember]], None] = lambda host, members: None,
     seed: int = 1,
     wire: list[tuple[str, bytes]] | None = None,
 ) -> Played:
@@ -180,9 +180,9 @@ def play(
     wait = patience() if wait is None else wait
     host = Host(Key(SystemEntropy().token()), terms, users, wait_seconds=wait, entropy=entropies[-1], tap=tap,
                 show=lambda plan, found: plans.update({plan.attempt: plan}))  # fmt: skip
-    members: list[Member] = []
+    members: list[RelayMember] = []
     for number in range(users):
-        kind = (kinds or {}).get(number, Mortal if dies else Member)
+        kind = (kinds or {}).get(number, Mortal if dies else RelayMember)
         member = kind(
             keys[number],
             x[number],

@@ -105,7 +105,7 @@ def test_an_interrupted_question_says_what_it_cost(bank: Path, question: str) ->
 
 
 def test_an_interrupted_look_says_that_only_it_is_charged(bank: Path) -> None:
-    question, wish = "SELECT AVG(age) FROM north WHERE smoker", ("--within", "20")
+    question, wish = "SELECT AVG(age) FROM north WHERE smoker", ("--within", "50")
 
     def spent() -> int:
         with open_bank(bank) as opened:

@@ -166,3 +166,61 @@ def test_a_page_about_another_house_is_noticed() -> None:
     assert "merge_runs" not in defined_names()["planning/linear.py"]
     assert "LookBuyer.propose" in defined_names()["planning/look_buyer.py"]
     assert callers()["planning"] == {"account", "verifier"}
+
+
+FOREIGN_NAMES = {
+    "c0",
+    "c1",
+    "dataclasses.replace",
+    "eth_signTypedData_v4",
+    "my_device",
+    "research.blockfl.attacks",
+    "save_...",
+    "support.record_crowd",
+}
+"""Names in docstrings that are none of the package's, and meant."""
+
+
+def docstring_names(text: str) -> set[str]:
+    """Names in backticks in the docstrings of a module; calls without their arguments."""
+    tree = ast.parse(text)
+    nodes = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    texts = [ast.get_docstring(each) or "" for each in nodes]
+    return {name for each in texts for name in re.findall(r"(?<!`)`([A-Za-z_][\w.]*)(?:\([^`]*\))?`", each)}
+
+
+def known_words() -> set[str]:
+    """Names of modules, definitions, arguments, attributes and short texts (keys, settings, options) of the package."""
+    words: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        words |= set(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        tree = ast.parse(path.read_text())
+        documents = {each.body[0].value for each in ast.walk(tree)
+                     if isinstance(each, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+                     and each.body and isinstance(each.body[0], ast.Expr)}  # fmt: skip
+        for node in ast.walk(tree):
+            words |= {
+                str(getattr(node, field)) for field in ("name", "id", "attr", "arg") if getattr(node, field, None)
+            }
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in documents:
+                words |= set(re.findall(r"\w+", node.value))
+    return words
+
+
+def test_names_in_docstrings_exist() -> None:
+    words = known_words()
+    stale = {
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path in PACKAGE.rglob("*.py")
+        for name in docstring_names(path.read_text()) - FOREIGN_NAMES
+        if not set(name.split(".")) <= words
+    }
+    assert not stale
+    assert (
+        docstring_names('"""See `LookCounter.total(x)`, not ``this``."""') == {"LookCounter.total"}
+        and "LookCounter" not in words
+    )

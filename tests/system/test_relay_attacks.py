@@ -14,13 +14,13 @@ import pytest
 
 from noisebank import NoisebankError
 from noisebank.federated import http_server
-from noisebank.federated.relay import Member, RelayTerms, collection, transport
+from noisebank.federated.relay import RelayMember, RelayTerms, collection, transport
 from support.internals import (
     AttemptCollector,
     AttemptKey,
+    ChainClaims,
     Host,
     Key,
-    MemberState,
     Message,
     MessageServer,
     MessageSigner,
@@ -197,7 +197,7 @@ def test_a_crowd_that_says_nothing_is_turned_away_in_time(monkeypatch):
 def test_bytes_from_strangers_do_not_stop_a_round():
     refused: list[str] = []
 
-    def meddle(host: Host, members: list[Member]) -> None:
+    def meddle(host: Host, members: list[RelayMember]) -> None:
         pen, other = MessageSigner(new_key()), MessageSigner(new_key())
         forged = pen.sign_message(host._round, 1, "join", host.address, {"endpoint": "127.0.0.1:9"})
         stolen = Message(forged.round, 1, 1, "join", other.address, host.address, forged.body, b"", forged.signature)
@@ -230,7 +230,7 @@ def test_bytes_from_strangers_do_not_stop_a_round():
 # Members --------------------------------------------------------------------------------------------------------------
 
 
-class Accusing(Member):
+class Accusing(RelayMember):
     """Complains about everybody, several times."""
 
     refusals: list[str]
@@ -256,7 +256,7 @@ def test_one_accuser_takes_one_neighbour_with_it_at_most():
     assert "\x1b" not in "".join(played.round.left_out.values())
 
 
-class Short(Member):
+class Short(RelayMember):
     """Sends a sum of another length."""
 
     def _forward_sum(self, attempt, chain_number, before):
@@ -278,7 +278,7 @@ def test_a_sum_of_another_length_is_refused_and_its_sender_left_out(mode):
     assert played.round.done and list(played.round.left_out) == [played.keys[1].address]
 
 
-class Nested(Member):
+class Nested(RelayMember):
     """Answers with what nobody can read."""
 
     answer = b""
@@ -296,7 +296,7 @@ def test_an_unreadable_answer_leaves_out_its_sender_only():
     assert played.round.done and list(played.round.left_out) == [played.keys[0].address]
 
 
-class Claiming(Member):
+class Claiming(RelayMember):
     """Holds its sum and says something new in every state."""
 
     told = 0
@@ -322,11 +322,11 @@ def test_claims_do_not_buy_time_for_ever():
 
 def test_states_only_grow_and_only_about_ones_own_chains():
     one, two = (
-        MemberState(frozenset({0}), frozenset(), {}),
-        MemberState(frozenset(), frozenset({0, 7}), {7: "x", 0: "y"}),
+        ChainClaims(frozenset({0}), frozenset(), {}),
+        ChainClaims(frozenset(), frozenset({0, 7}), {7: "x", 0: "y"}),
     )
     both = one.merge_with(two.restrict_to({0}))
-    assert both == MemberState(frozenset({0}), frozenset({0}), {0: "y"})
+    assert both == ChainClaims(frozenset({0}), frozenset({0}), {0: "y"})
 
 
 def test_a_repeated_vector_does_not_hold_up_the_host():
@@ -344,7 +344,7 @@ def test_strangers_cannot_fill_a_members_memory():
     stranger = MessageSigner(new_key())
     reasons: list[str] = []
 
-    class Watched(Member):
+    class Watched(RelayMember):
         def _forward_sum(self, attempt, chain_number, before):
             for _ in range(3):
                 message = stranger.sign_message(self._round, attempt.number, "pass", self.address, {"chain": 0})
@@ -372,7 +372,7 @@ class Lying(Host):
 
 def test_a_host_that_hides_a_member_from_itself_gets_no_agreement():
     host = Lying(new_key(), RelayTerms(20, mode="bas", patience_ms=QUICK), 4)
-    members = [Member(new_key(), np.zeros(20), 1.0, host.endpoint) for _ in range(4)]
+    members = [RelayMember(new_key(), np.zeros(20), 1.0, host.endpoint) for _ in range(4)]
     sent: list[bytes] = []
     for member in members:
         member._tap = lambda to, raw: sent.append(raw)
@@ -384,7 +384,7 @@ def test_a_host_that_hides_a_member_from_itself_gets_no_agreement():
     assert ended.left_out
 
 
-def _quietly(member: Member) -> None:
+def _quietly(member: RelayMember) -> None:
     try:
         member.run()
     except NoisebankError:
@@ -410,13 +410,13 @@ def test_terms_that_cannot_be_understood_are_an_error_of_ours(terms):
         return pen.sign_reply(Message.decode(raw), "terms", {"round": "r", "terms": terms}).encode()
 
     with MessageServer("127.0.0.1:0", handle, patience=patience()) as server, pytest.raises(NoisebankError):
-        Member(new_key(), [0.0, 0.0], 1.0, server.endpoint).run()
+        RelayMember(new_key(), [0.0, 0.0], 1.0, server.endpoint).run()
 
 
 @pytest.mark.parametrize("members", [0, -3, "many", None, True, 10**30])
 def test_an_end_that_makes_no_sense_gives_no_mean(members):
     body = {"done": True, "reason": "", "members": members}
-    member, pen = Member(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), MessageSigner(new_key())
+    member, pen = RelayMember(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), MessageSigner(new_key())
     member._host_address, member._round, member._terms = pen.address, "r", RelayTerms(2, publish=True)
     try:
         member._handle_message(pen.sign_message("r", 1, "end", member.address, body, bytes(16)).encode())
@@ -455,7 +455,7 @@ def test_different_lists_for_different_members_end_in_refusals():
 
 def test_what_others_write_cannot_drive_a_terminal():
     assert to_printable("a\x1b[31mb\nc\u202ed" + "x" * 900) == "a?[31mb?c?d" + "x" * 489
-    member, pen = Member(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), MessageSigner(new_key())
+    member, pen = RelayMember(new_key(), [0.0, 0.0], 1.0, "127.0.0.1:1"), MessageSigner(new_key())
     member._host_address, member._round = pen.address, "r"
     body = {"done": False, "reason": "\x1b]0;owned\x07", "members": 3}
     member._handle_message(pen.sign_message("r", 1, "end", member.address, body).encode())

@@ -145,22 +145,22 @@ def test_sigkill_ends_in_a_mean_of_the_others(tmp_path, mode, delay):
 def test_misuse_is_told_before_anything_happens(tmp_path, words, said):
     from click.testing import CliRunner
 
-    from support.internals import relay_group
+    from noisebank.cli.main import main
 
     good = tmp_path / "good.json"
     good.write_text("[0, 0.5, -1, 1]")
-    found = CliRunner().invoke(relay_group, [word.replace("{good}", str(good)) for word in words])
+    found = CliRunner().invoke(main, ["relay", *(word.replace("{good}", str(good)) for word in words)])
     assert found.exit_code == 2 and said in found.output, found.output
 
 
 def test_nobody_there_is_not_misuse(tmp_path):
     from click.testing import CliRunner
 
-    from support.internals import relay_group
+    from noisebank.cli.main import main
 
     (tmp_path / "v.txt").write_text("0.5, 0.25")
     found = CliRunner().invoke(
-        relay_group, ["join", "127.0.0.1:1", "--vector", str(tmp_path / "v.txt"), "-b", "1", "--json"]
+        main, ["relay", "join", "127.0.0.1:1", "--vector", str(tmp_path / "v.txt"), "-b", "1", "--json"]
     )
     assert found.exit_code == 1 and "nobody listens" in found.output
 

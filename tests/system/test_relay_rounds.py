@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from noisebank.federated.relay import Member, RelayTerms, collection
+from noisebank.federated.relay import RelayMember, RelayTerms, collection
 from support.internals import (
     STEPS_PER_BOUND,
     BadRequest,
@@ -85,7 +85,7 @@ def test_the_promise_comes_before_anything_is_sent():
             events.append("sent")
 
     members = [
-        Member(Key(SystemEntropy().token()), np.zeros(5), 1.0, host.endpoint, tap=tap,
+        RelayMember(Key(SystemEntropy().token()), np.zeros(5), 1.0, host.endpoint, tap=tap,
                show=lambda plan, found: events.append("member shown"))
         for _ in range(2)
     ]  # fmt: skip
@@ -131,7 +131,7 @@ def test_a_death_under_masks_uncovers_nobody(dies):
     check_masked(played)
 
 
-class Delaying(Member):
+class Delaying(RelayMember):
     """Takes a sum and sits on it."""
 
     def _forward_sum(self, attempt, chain_number, before):
@@ -141,7 +141,7 @@ class Delaying(Member):
         super()._forward_sum(attempt, chain_number, before)
 
 
-class Lying(Member):
+class Lying(RelayMember):
     """Passes on a sum that nobody can have."""
 
     def _forward_sum(self, attempt, chain_number, before):
@@ -160,7 +160,7 @@ class Lying(Member):
         super()._forward_sum(attempt, chain_number, before)
 
 
-class Swapping(Member):
+class Swapping(RelayMember):
     """Reveals another seed than it was bound to."""
 
     def _handle_roster(self, message):
@@ -191,7 +191,7 @@ def test_a_member_that_changes_its_seed_is_left_out():
 
 
 def test_a_wrong_mask_is_noticed_and_the_round_ends_without_a_mean():
-    class Garbling(Member):
+    class Garbling(RelayMember):
         def _forward_sum(self, attempt, chain_number, before):
             self._steps = self._steps * np.uint64(0)
             honest = attempt.add_contribution
@@ -230,13 +230,13 @@ def test_too_few_members_and_latecomers():
     ended = host.run()
     assert not ended.done and "0 members are left; 2 are needed" in ended.reason
     with pytest.raises(Exception, match="nobody listens"):
-        Member(Key(SystemEntropy().token()), np.zeros(5), 1.0, host.endpoint).run()
+        RelayMember(Key(SystemEntropy().token()), np.zeros(5), 1.0, host.endpoint).run()
 
 
 def test_the_same_member_twice_is_refused():
     def meddle(host, members):
         wait_until(lambda: members[0].address in host._joined, "the first one has joined")
-        twin = Member(members[0]._signer._key, np.zeros(20), 1.0, host.endpoint)
+        twin = RelayMember(members[0]._signer._key, np.zeros(20), 1.0, host.endpoint)
         twin._signer._last_seq = 1000  # not a replay: a second member with the same name
         with pytest.raises(Refused, match=r"joined already|full|begun"):
             twin.run()
@@ -249,7 +249,7 @@ def test_replayed_messages_are_refused_by_everyone():
     refused: list[str] = []
     recorded: list[tuple[str, bytes]] = []
 
-    class Replaying(Member):
+    class Replaying(RelayMember):
         """Sends everything that anybody has sent so far once more, to where it went."""
 
         def _forward_sum(self, attempt, chain_number, before):
@@ -335,7 +335,7 @@ def test_coins_are_fair_to_their_probability_and_past_vectors_are_checked():
     host = Host(
         Key(SystemEntropy().token()), RelayTerms(20, mode="sar", skip=ALWAYS, instead="past"), 2, wait_seconds=0.0
     )
-    member = Member(Key(SystemEntropy().token()), np.zeros(20), 1.0, host.endpoint, past_vector=np.zeros(7))
+    member = RelayMember(Key(SystemEntropy().token()), np.zeros(20), 1.0, host.endpoint, past_vector=np.zeros(7))
     with pytest.raises(BadRequest):
         member.run()
     assert not host.run().done

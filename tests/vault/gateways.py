@@ -1,7 +1,8 @@
 """Gateways in processes of their own, all on one vault and one chain; each does what it is told, line by line.
 
 `python -m vault.gateways FOLDER` opens the bank there and reads commands from its standard input. Each `ask` runs in a
-thread. `die` makes the next reservation or seal the last thing that the process does: it kills itself, for real.
+thread. `die` makes the next reservation or seal, or one of the next, the last thing that the process does: it kills
+itself, for real.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def serve(folder: Path) -> None:
             command = json.loads(line)
             number, do = command.pop("number"), command.pop("do")
             if do == "die":
-                _die_after(bank, command["step"])
+                _die_after(bank, command["step"], command.get("calls", 1))
                 say(number=number)
                 continue
             threads.append(threading.Thread(target=_ask, args=(bank, number, command, say)))
@@ -109,17 +110,25 @@ def _ask(bank: Any, number: int, command: dict[str, Any], say: Callable[..., Non
     except Exception as error:
         say(number=number, error=type(error).__name__, message=str(error))
     else:
+        if "within" in command:  # after looks: no single released number
+            parts = [part.id for part in answer.parts]
+            say(number=number, rows=repr(answer.rows), cost=answer.cost.units, parts=parts)
+            return
         id = answer.receipt.id.hex()
         say(number=number, exact=str(answer.exact), case=answer.case.name, cost=answer.cost.units, id=id)
 
 
-def _die_after(bank: Any, step: str) -> None:
+def _die_after(bank: Any, step: str, calls: int) -> None:
     where, name = (bank.ledger, "reserve_many") if step == "reserve" else (bank.parts.vault, "seal_many")
     real = getattr(where, name)
 
+    left = iter(range(calls - 1, -1, -1))
+
     def last(*arguments: Any) -> Any:
-        real(*arguments)
-        os.kill(os.getpid(), signal.SIGKILL)
+        outcome = real(*arguments)
+        if not next(left):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return outcome
 
     setattr(where, name, last)
 

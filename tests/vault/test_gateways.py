@@ -133,10 +133,11 @@ def test_what_one_measures_in_a_cube_the_other_infers_from(town: Town, pair: tup
     # Never asked, known from the other's measurement; the second gateway has not even seen the account before.
     inferred = two.account("cubed").ask("SELECT COUNT(*) FROM cubed WHERE smoker AND town = 'north'", sigma="3")
     assert inferred.case is Case.INFER and inferred.cost == ZERO_PRECISION
+    spent = two.account("cubed").state.spent
     better = two.account("cubed").ask("SELECT COUNT(*) FROM cubed WHERE smoker", sigma="1.7")
-    assert better.cost > ZERO_PRECISION
+    assert two.account("cubed").state.spent > spent  # by itself, or for a look that it has earned
     back = one.account("cubed").ask("SELECT COUNT(*) FROM cubed WHERE smoker", sigma="1.7", key="back")
-    assert back.case is Case.REPEAT and back.exact == better.exact and back.cost == ZERO_PRECISION
+    assert back.case in (Case.REPEAT, Case.INFER) and back.exact == better.exact and back.cost == ZERO_PRECISION
     # Learned once: who learns twice believes too much, and says so by a smaller deviation.
     mine, theirs = (bank.account("cubed").cubes for bank in pair)
     for bank in pair:

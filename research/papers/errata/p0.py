@@ -126,7 +126,18 @@ def _forgotten_query() -> Erratum:
                     printed="8, 12", by_algorithm_1=", ".join(map(str, blurred)))  # fmt: skip
 
 
+def _altered_record() -> Erratum:
+    """Nothing of a table is altered by a mechanism: it names a record with probability delta."""
+    people, delta = 5_000, 1e-4
+    return describe(
+        "Section VII-A", "delta is the small probability that a record gets altered in the database",
+        "no record is altered. A mechanism that prints each record with probability delta is (0, delta)-private; "
+        "delta should be far below one over the number of people, which 1e-4 and 5,000 hardly are",
+        delta=delta, people=people, records_altered=0, records_printed_on_average=people * delta,
+    )  # fmt: skip
+
+
 ERRATA: Makers = (
     _screenshot_sensitivity, _screenshot_sum, _refusal_lowers, _classical_rule, _noise_on_chain, _blurs, _derivative,
-    _missing_root, _forgotten_query, _fifty_two_percent,
+    _missing_root, _forgotten_query, _fifty_two_percent, _altered_record,
 )  # fmt: skip

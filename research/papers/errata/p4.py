@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import acos, cos, erf, exp, log, pi, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisebank.core.units import Precision
 from noisebank.privacy.calibration import gaussian_delta
@@ -220,8 +221,30 @@ def _start() -> Erratum:
                     "one of the two", at_the_beginning=5, without_incentives=0)  # fmt: skip
 
 
+def _batch_extremes() -> Erratum:
+    """One value of one image, in a batch of 64: it is the largest, and then far larger."""
+    count = 64
+    before = np.r_[0.0, np.ones(count - 2), 0.0]
+    after = before.copy()
+    after[-1] = 1e9  # the last image's value
+    moved = np.abs(_spread(before) - _spread(after))
+    bound = 2 * sqrt(count - 1)
+    return describe(
+        "Section 5.1.3", "if one value of the feature of image k varies, the sensitivity is 2 sqrt(N-1)",
+        "of image k's own normalised values; but the smallest and largest values of a batch scale those of all other "
+        "images, which get noise of the same scale: up to N-1 times that, so epsilon 2 is 126",
+        batch=count, own_value_moves_by=moved[-1] / bound, all_values_move_by=moved.sum() / bound,
+    )  # fmt: skip
+
+
+def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The thesis' normalisation of one position over a batch, to [-sqrt(N-1), sqrt(N-1)]."""
+    share = (values - values.min()) / (values.max() - values.min())
+    return np.asarray((2 * share - 1) * sqrt(len(values) - 1))
+
+
 ERRATA: Makers = (
     _three_outputs, _closed_form, _hybrid, _rounding_costs, _sampled, _range_of_epsilon,
     _fifty_two_percent, _interval_off_by_one, _distances, _reputation_cycle, _reputation_gap, _start,
-    _coordinates, _images, _three_sigma, _loss_probability,
+    _coordinates, _batch_extremes, _images, _three_sigma, _loss_probability,
 )  # fmt: skip

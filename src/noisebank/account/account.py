@@ -1,6 +1,7 @@
-"""`Account`: an open account: ask, quote, recall. What it is asked takes the one path (`pipeline`).
+"""`Account`: an open account of a bank on this machine: ask, quote, recall, statement, verify.
 
-`parsing` makes questions of a SELECT, the path answers them, `results` makes a `Result` of the answers.
+`parsing` turns a SELECT into questions, `pipeline` (the one path) answers them, `results` makes a `Result` of the
+answers. `RemoteAccount` in `client` has the same methods over HTTP.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Account:
         entropy: Entropy,
         cubes: tuple[int, ...] = (),
     ) -> None:
-        self.id, self.policy, self.secrets, self.ledger, self.vault = id, policy, secrets, ledger, vault
+        self.id, self.secrets, self.ledger, self.vault = id, secrets, ledger, vault
         self.context = AccountContext(id, policy, secrets, identity, engine, ledger, vault, entropy)
         self.context.plain = PlainStrategy(self.context)
         self.context.cubes = CubeStrategy(self.context, cubes)
@@ -199,7 +200,7 @@ class Account:
     def _make_charge(self, answers: Sequence[Answer]) -> Charge:
         """Returns what answers cost together."""
         cost, case = sum((answer.cost for answer in answers), ZERO_PRECISION), rank_cases(each.case for each in answers)
-        return Charge(case, cost, answers[-1].remaining, self.state.budget, float(self.policy.delta))
+        return Charge(case, cost, answers[-1].remaining, self.state.budget, float(self.context.policy.delta))
 
     def quote(
         self,
@@ -252,13 +253,13 @@ class Account:
     # -- what others read ----------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        balance = describe_balance(self.state.spent, self.state.budget, self.epsilon, float(self.policy.delta))
+        balance = describe_balance(self.state.spent, self.state.budget, self.epsilon, float(self.context.policy.delta))
         return f"Account({self.name}: {balance})"
 
     @property
     def name(self) -> str:
         """The policy's name: the table in FROM."""
-        return self.policy.name
+        return self.context.policy.name
 
     @property
     def state(self) -> AccountState:
@@ -281,7 +282,7 @@ class Account:
 
     def named(self, sql: str) -> str:
         """Returns the SQL behind the name of one of the policy's queries, or the SQL itself."""
-        return self.policy.resolve_sql(sql)
+        return self.context.policy.resolve_sql(sql)
 
     def view(self, analyst: str) -> View:
         """Returns what an analyst may learn, and has learned. The owner may learn all that the account spends."""
@@ -296,8 +297,8 @@ class Account:
         """The epsilon of all answers together, at the account's delta, at every moment; rounded up."""
         budgets = self.budgets
         if budgets.opened == budgets.fixed == budgets.largest:
-            return float(self.policy.epsilon)
-        return float(promised_epsilon(budgets.fixed, budgets.largest, self.policy.delta))
+            return float(self.context.policy.epsilon)
+        return float(promised_epsilon(budgets.fixed, budgets.largest, self.context.policy.delta))
 
     @property
     def budgets(self) -> Budgets:
@@ -306,12 +307,12 @@ class Account:
 
     def raise_to(self, epsilon: Fraction) -> Precision:
         """Returns the budget that a raise to `epsilon` may grant: less than at opening, once answers were given."""
-        nominal, state, fixed = budget_precision(epsilon, self.policy.delta), self.state, self.budgets.fixed
+        nominal, state, fixed = budget_precision(epsilon, self.context.policy.delta), self.state, self.budgets.fixed
         if not state.measurements or nominal <= fixed:  # up to what was fixed before any answer, nothing is new
             return nominal
-        granted = max(fixed, raised_precision(fixed, epsilon, self.policy.delta))
+        granted = max(fixed, raised_precision(fixed, epsilon, self.context.policy.delta))
         if granted <= state.budget:
-            least = float(raised_epsilon(fixed, max(fixed, state.budget), self.policy.delta))
+            least = float(raised_epsilon(fixed, max(fixed, state.budget), self.context.policy.delta))
             raise BadRequest(
                 "epsilon", float(epsilon), f"is no raise: answers were given, so say more than {least:.6g}"
             )
@@ -320,6 +321,10 @@ class Account:
     def share(self, spent: Precision) -> float:
         """Returns a spend as a share of the budget, from 0 to 1."""
         return budget_share(spent, self.state.budget)
+
+    def policy(self) -> Policy:
+        """Returns the public facts that prices and sensitivities follow from: columns, bounds, keys, named queries."""
+        return self.context.policy
 
     def recall(self, id: str | bytes) -> Result:
         """Returns a published answer again, by its id on the ledger: `Result.parts` have theirs. Spends nothing."""

@@ -1,4 +1,4 @@
-"""`LookCounter`: how precise all looks of an account are together whose answers decided what came next.
+"""`CoarseLookCounter`: how precise all looks of an account are together whose answers decided what came next.
 
 What follows such a look stands on the public ledger, and is a function of its answers. So a reader of the ledger
 learns of the table at most what these answers say: docs/proofs/looks.md, "What a reader of the ledger learns". The
@@ -19,7 +19,7 @@ from noisebank.vault.vault import Vault
 PAGE_SIZE = 2_000
 
 
-class LookCounter:
+class CoarseLookCounter:
     """The looks of one account, over all versions of its table. Safe for many threads."""
 
     def __init__(self, account: bytes, ledger: Ledger, vault: Vault) -> None:

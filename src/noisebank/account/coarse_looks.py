@@ -2,7 +2,7 @@
 
 What decides the precision of the next step are the answers of looks, the request and the policy: nothing that is not
 paid for, and nothing that another bank with the same answers would decide otherwise. So a retry takes the same steps.
-The last step decides nothing, and a look beyond the limit of `LookCounter` is not followed: docs/proofs/looks.md.
+The last step decides nothing, and a look beyond the limit of `CoarseLookCounter` is not followed: docs/proofs/looks.md.
 """
 
 from __future__ import annotations
@@ -15,10 +15,19 @@ from math import sqrt
 from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.context import AccountContext
 from noisebank.account.pipeline import BatchItem, answer_batch
+from noisebank.account.reachable_goals import check_goal
 from noisebank.account.results import build_result, charge_question
 from noisebank.account.selects import ParsedSelect, TargetedQuestion
 from noisebank.core.charges import Charge
-from noisebank.core.errors import Refused
+from noisebank.core.errors import (
+    BudgetExhausted,
+    DrawsExhausted,
+    KeyReused,
+    LedgerRefused,
+    LooksExhausted,
+    PriceMoved,
+    ViewExhausted,
+)
 from noisebank.core.estimates import Row
 from noisebank.core.records import Case
 from noisebank.core.result import Result
@@ -39,6 +48,8 @@ from noisebank.planning.pricing import PrecisionTarget, check_confidence
 
 NO_ROOM = "looks may decide no more on the public ledger: say epsilon, sigma or spend"
 TOO_DEAR = "that would cost more than this request may (max_cost; a tenth of the budget if not said)"
+TOO_LITTLE_LEFT = (BudgetExhausted, ViewExhausted, PriceMoved, DrawsExhausted, LooksExhausted, LedgerRefused)
+"""Refusals of a step after which the look before it is the answer. Other errors are those of the request."""
 MAX_SHIFTED = 200
 """Numbers of a look up to which predictions try what its noise may have changed."""
 Cell = tuple[tuple[str | None, ...], str]
@@ -47,9 +58,10 @@ Cell = tuple[tuple[str | None, ...], str]
 
 @dataclass(slots=True, eq=False)
 class LookedRequest:
-    """A request on its way through its looks. `item` is its newest step."""
+    """A request on its way through its looks. `first` is its first look, `item` its newest step."""
 
     parsed: ParsedSelect
+    first: BatchItem
     item: BatchItem
     max_cost: Precision | None
     key: str | None
@@ -69,7 +81,7 @@ class LookedRequest:
 
 def start_request(parsed: ParsedSelect, item: BatchItem) -> LookedRequest:
     """Returns a request at its first look."""
-    request = LookedRequest(parsed, item, item.max_cost, item.key)
+    request = LookedRequest(parsed, item, item, item.max_cost, item.key)
     item.plainly = item.is_look = True  # noise of its own: what follows a look is normal around the truth
     if item.key is not None:
         item.key = f"{item.key} / look 1"
@@ -95,9 +107,21 @@ def answer_looked(context: AccountContext, items: Sequence[BatchItem], looked: S
 def check_first_look(context: AccountContext, request: LookedRequest) -> None:
     """Refuses a request whose look nothing could follow, before anything is saved or charged. A retry is none."""
     item = request.item
-    known = item.key is not None and context.vault.find_request_by_key(context.id, item.analyst, item.key) is not None
+    keys = (request.key, item.key)
+    is_key_used, known = (
+        key is not None and context.vault.find_request_by_key(context.id, item.analyst, key) is not None for key in keys
+    )
+    if is_key_used and not known:
+        raise KeyReused(str(request.key))
     if not known:
+        check_goal(context, request.parsed, request_limit(request))
         context.looks.check_room(context.salt_targets(item.questions), context.secrets.version)
+
+
+def request_limit(request: LookedRequest) -> Precision:
+    """Returns the most that a request may cost: a tenth of the budget, if it does not say so."""
+    assert request.item.budget is not None
+    return Precision.floor(request.item.budget.exact * DEFAULT_SPEND) if request.max_cost is None else request.max_cost
 
 
 def plan_step(context: AccountContext, request: LookedRequest, number: int) -> BatchItem | None:
@@ -109,9 +133,8 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     if not context.looks.may_follow([each.id for each in item.requests]):
         request.end_early(NO_ROOM)
         return None
-    limit = context.state.budget.exact * DEFAULT_SPEND if request.max_cost is None else request.max_cost.exact
     look = sum((context.target_precision(*targeted) for targeted in parsed.questions), ZERO_PRECISION)
-    least, most = request.growth + MIN_GROWTH_BITS, max_growth(look, Precision.floor(limit))
+    least, most = request.growth + MIN_GROWTH_BITS, max_growth(look, request_limit(request))
     reachable = list_reached(request, most) if least <= most else set()
     may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
     if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
@@ -132,7 +155,7 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     left = None if request.max_cost is None else Precision(max(0, request.max_cost.units - spent.units))
     key = f"{request.key} / look {number}" if is_look and request.key is not None else request.key
     request.is_final, request.growth = not is_look, growth
-    return BatchItem(questions, left, key, item.analyst, plainly=True, is_look=is_look)
+    return BatchItem(questions, left, key, item.analyst, plainly=True, is_look=is_look, budget=item.budget)
 
 
 def grow_questions(context: AccountContext, parsed: ParsedSelect, growth: int) -> list[TargetedQuestion]:
@@ -144,9 +167,13 @@ def grow_questions(context: AccountContext, parsed: ParsedSelect, growth: int) -
 
 
 def take_step(request: LookedRequest, item: BatchItem) -> None:
-    """Makes a step the newest one; the request ends at the look before it if account or view have too little left."""
-    if isinstance(item.error, Refused):
+    """Makes a step the newest one; the request ends at the look before it if account or view have too little left. Any
+    other error is the request's: a retry with its key goes on where it stopped."""
+    if isinstance(item.error, TOO_LITTLE_LEFT):
         request.has_ended, request.is_final, request.reason = True, False, str(item.error)
+        return
+    if item.error is not None:
+        request.has_ended, request.first.error = True, item.error
         return
     request.earlier += request.item.answers
     request.item, request.has_ended = item, request.is_final

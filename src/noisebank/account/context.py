@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from noisebank.account.coarse_look_counter import LookCounter
+from noisebank.account.coarse_look_counter import CoarseLookCounter
 from noisebank.account.draws import DrawCounter
 from noisebank.account.requests import RequestBuilder
 from noisebank.core.asks import OWNER
@@ -61,7 +61,7 @@ class AccountContext:
         self.id, self.policy, self.secrets, self._identity = id, policy, secrets, identity
         self.engine, self.ledger, self.vault, self.entropy = engine, ledger, vault, entropy
         self.draws = DrawCounter(id, ledger, vault)
-        self.looks = LookCounter(id, ledger, vault)
+        self.looks = CoarseLookCounter(id, ledger, vault)
         self.request_builder = RequestBuilder(id, secrets.version)
         self.lost_queries: set[bytes] = set()
         """Salted digests of queries with a published answer that the vault has lost; recovery fills it."""

@@ -17,13 +17,12 @@ from noisebank.core.caches import BoundedCache
 from noisebank.core.records import WHOLE_WEIGHT, CellRun
 from noisebank.core.units import ZERO_PRECISION, GridValue, Precision
 from noisebank.ledger.protocol import Reservation
-from noisebank.planning.expected_axes import expected_axes
-from noisebank.planning.inference import CubePosterior, InferencePlan, QueryMeasurement, QueryTarget
+from noisebank.planning.expected_shapes import expected_shapes
+from noisebank.planning.inference import CubePosterior, QueryMeasurement, QueryTarget
 from noisebank.planning.linear import QUERY_BYTES, Vector, query_size
 from noisebank.planning.look_buyer import LookPlan
 from noisebank.planning.look_posterior import MeasuredLook
 from noisebank.planning.losses import Spending
-from noisebank.planning.posterior import LinearEstimate
 from noisebank.planning.serving import (
     ALONE,
     ChargeLimits,
@@ -147,7 +146,9 @@ class CubeState:
     ) -> list[tuple[Fraction, Fraction]]:
         """Returns the estimate of each group in steps, and its variance in squared steps."""
         with self._access:
-            return [self._estimate_group(cube_query, group, target, sensitivity) for group in cube_query.groups]
+            posterior = self._posterior_of(cube_query)
+            posterior.note_asked(self._target_parts(cube_query, target, sensitivity))
+            return [_estimate_group(posterior, cube_query, group) for group in cube_query.groups]
 
     def running_variances(self, cube_query: CubeQuery) -> list[Fraction]:
         """Returns the variances of the running sums over the groups, in squared steps."""
@@ -162,20 +163,6 @@ class CubeState:
         """Returns how many measurements an answer is inferred from, and whether there was a look."""
         posterior = self._posterior_of(cube_query)
         return len(posterior.measurements), bool(posterior.looks)
-
-    def _estimate_group(
-        self, cube_query: CubeQuery, group: GroupQuery | None, target: Precision, sensitivity: Fraction
-    ) -> tuple[Fraction, Fraction]:
-        if group is None:
-            return Fraction(0), Fraction(0)
-        posterior = self._posterior_of(cube_query)
-        group_target = cube_query.group_target(group, target, sensitivity)
-        known = posterior.known_precision(group.query)
-        estimate: LinearEstimate = posterior.estimate_planned(
-            InferencePlan(group.query, group_target, known, ZERO_PRECISION, ZERO_PRECISION, ())
-        )
-        scale = group.factor * cube_query.cell_sensitivity
-        return Fraction(estimate.value) * scale, Fraction(estimate.variance) * scale * scale
 
     def _target_parts(self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction) -> list[QueryTarget]:
         """Returns each group's query with the precision that it needs."""
@@ -195,7 +182,7 @@ class CubeState:
             if key not in self._posteriors:
                 statistic = cube_statistic(self.policy, cube_query.cube, cube_query.statistic_key)
                 spending = self._spending_of(cube_query)
-                expected = expected_axes(self.policy, cube_query.cube, cube_query.statistic_key)
+                expected = expected_shapes(self.policy, cube_query.cube, cube_query.statistic_key)
                 self._posteriors[key] = CubePosterior(
                     statistic, bool(self.policy.first_look), spending.losses, expected=expected
                 )
@@ -211,6 +198,16 @@ class CubeState:
 def read_values(numerators: Sequence[int], shift: int, divisor: Fraction) -> Vector:
     """Returns sealed numbers as floats, in the cells' unit."""
     return np.array([float(Fraction(numerator, 1 << shift) / divisor) for numerator in numerators])
+
+
+def _estimate_group(
+    posterior: CubePosterior, cube_query: CubeQuery, group: GroupQuery | None
+) -> tuple[Fraction, Fraction]:
+    if group is None:
+        return Fraction(0), Fraction(0)
+    estimate = posterior.estimate_part(group.query)
+    scale = group.factor * cube_query.cell_sensitivity
+    return Fraction(estimate.value) * scale, Fraction(estimate.variance) * scale * scale
 
 
 def _cached_size(digest: bytes, cached: tuple[CubeQuery | None]) -> int:

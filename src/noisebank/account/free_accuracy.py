@@ -1,4 +1,4 @@
-"""The best accuracy that is free: what is paid for already, as far as the analyst's view has room for it."""
+"""The best accuracy that costs nothing: what is paid for already, within the analyst's limit."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from noisebank.account.current_time import fix_moment, fix_sql
 from noisebank.account.free_accuracy import improve_accuracy
 from noisebank.account.pipeline import BatchItem
 from noisebank.account.quotes import describe_price, quote_select
+from noisebank.account.request_budget import RELATED, find_budget
 from noisebank.account.selects import ParsedSelect, TargetedQuestion
 from noisebank.core.asks import AccuracyOptions, Ask
 from noisebank.core.caches import cache_results
@@ -68,10 +69,12 @@ class RequestParser:
         # typed: True is not 1
 
     def parse_request(self, request: Ask) -> ParsedRequest:
-        """Returns what a request needs. A retry is about the same moment, and as accurate as before."""
+        """Returns what a request needs. A retry is about the same moment and budget, and as accurate as before."""
         if isinstance(request.sql, str) and has_moment(self._context.policy.resolve_sql(request.sql)):
             request = fix_moment(self._context, request)
-        select = self.parse_select(request.sql, request.accuracy)
+        is_share = any(name in request.accuracy for name in RELATED)
+        budget = find_budget(self._context, request) if is_share else None
+        select = self.parse_select(request.sql, request.accuracy, budget)
         relative = any(isinstance(accuracy, RelativeTarget) for _, accuracy in select.questions)
         if request.best and len(select.questions) == 1 and not relative and select.goal is None:
             question, accuracy = select.questions[0]
@@ -79,15 +82,22 @@ class RequestParser:
             select = replace(select, questions=((question, better),))
         # The promise of a relative answer needs a precision that no earlier answer has influenced: no cube, and not
         # a better answer that happens to be known.
-        max_cost = None if request.max_cost is None else parse_max_cost(request.max_cost, self._context.state.budget)
-        item = BatchItem(select.questions, max_cost, request.key, request.analyst, plainly=relative)
+        max_cost = None
+        if request.max_cost is not None:
+            max_cost = parse_max_cost(request.max_cost, budget or self._context.state.budget)
+        item = BatchItem(select.questions, max_cost, request.key, request.analyst, relative, budget=budget)
         return ParsedRequest(request.sql, select, item)
 
-    def parse_select(self, sql: str, options: AccuracyOptions) -> ParsedSelect:
-        """Returns what a SELECT needs. It depends on text, accuracy and policy only, so it is cached."""
-        arguments: tuple[Any, ...] = (sql, *chain.from_iterable(options.items()))
-        if "spend" in options:  # of the budget as it is now
-            return self._parse_select(*arguments)
+    def parse_select(self, sql: str, options: AccuracyOptions, budget: Precision | None = None) -> ParsedSelect:
+        """Returns what a SELECT needs. It depends on text, accuracy, policy and budget only, so it is cached.
+
+        `budget` is the one that shares are of; the present one, if not said.
+        """
+        if any(name in options for name in RELATED):
+            budget = self._context.state.budget if budget is None else budget
+        else:
+            budget = None
+        arguments: tuple[Any, ...] = (budget, sql, *chain.from_iterable(options.items()))
         try:
             hash(arguments)
         except TypeError:  # neither text nor number: parsing it raises the error for it
@@ -102,7 +112,7 @@ class RequestParser:
     def _parse_list(self, text: str) -> SelectList:
         return parse_select_list(text, self._context.policy)
 
-    def _parse_select(self, sql: str, *arguments: Any) -> ParsedSelect:
+    def _parse_select(self, budget: Precision | None, sql: str, *arguments: Any) -> ParsedSelect:
         """Returns results, their questions, and each question's share of the accuracy.
 
         `arguments` are names and values of the accuracy options, one after the other: hashable, for the cache.
@@ -114,19 +124,20 @@ class RequestParser:
             if error.nearest is not None:
                 error.name_nearest(error.nearest, describe_price(partial(self._quote_nearest, error.nearest, options)))
             raise
-        return target_select(self._context, select, options)
+        return target_select(self._context, select, options, budget)
 
     def _quote_nearest(self, sql: str, options: dict[str, Any]) -> Quote:
         return quote_select(self._context, *self.parse_now(sql, cast(AccuracyOptions, options)))
 
 
-def target_select(context: AccountContext, select: SelectList, options: dict[str, Any]) -> ParsedSelect:
+def target_select(
+    context: AccountContext, select: SelectList, options: dict[str, Any], budget: Precision | None
+) -> ParsedSelect:
     """Returns a SELECT with a target for each of its questions, each once. Raises on what cannot be promised."""
     groups = options.pop("groups", None)
     if groups not in (None, "each", "all"):
         raise BadRequest("groups", groups, "must be each or all")
     confidence = check_confidence(options.get("confidence"))
-    budget = context.state.budget if "spend" in options else None
     accuracy = parse_accuracy(**options, budget=budget)
     stated = 1 - (1 - confidence) / count_numbers(context, select) if groups == "all" else confidence
     if isinstance(accuracy, (WithinTarget, RelativeTarget)):
@@ -134,7 +145,9 @@ def target_select(context: AccountContext, select: SelectList, options: dict[str
     goal = find_goal(accuracy, select)
     if goal is not None:
         check_looked_confidence(stated)
+        assert budget is not None
         questions, indices = _target_parts(context, select, None)
+        questions = _shrink_looks(context, questions, budget)
     elif options.get("spend") is not None:
         shares = balance_shares(select.aggregates, context.sensitivity_of)
         targets = dict(zip(shares, divide_target(accuracy, list(shares.values())), strict=True))
@@ -196,14 +209,18 @@ def _target_parts(
         else:
             shares = optimal_shares(aggregate, context.sensitivity_of)
             parts.append(list(zip(aggregate.questions, divide_target(accuracy, shares), strict=True)))
-    questions, indices = _join_targets(parts)
-    return (_shrink_looks(context, questions) if accuracy is None else questions), indices
+    return _join_targets(parts)
 
 
-def _shrink_looks(context: AccountContext, questions: Sequence[TargetedQuestion]) -> tuple[TargetedQuestion, ...]:
-    """Returns first looks that together cost a small part of the budget: small tables would make them dear."""
+def _shrink_looks(
+    context: AccountContext, questions: Sequence[TargetedQuestion], budget: Precision
+) -> tuple[TargetedQuestion, ...]:
+    """Returns first looks that together cost a small part of the budget: small tables would make them dear.
+
+    Of a budget that was raised after answers, they cost a part of the one before: what looks may decide does not grow.
+    """
     total = sum((context.target_precision(*each) for each in questions), ZERO_PRECISION)
-    bits = shrink_bits(total, context.state.budget)
+    bits = shrink_bits(total, min(budget, context.ledger.books.get_budgets(context.id).fixed))
     precisions = [Precision(context.target_precision(*each).units >> bits) for each in questions]
     return tuple(
         (question, PrecisionTarget(max(MIN_PRECISION, precision)))

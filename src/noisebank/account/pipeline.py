@@ -49,6 +49,8 @@ class BatchItem:
     """Whether cubes are left aside: the answers must not share their noise with others."""
     is_look: bool = False
     """Whether its answers decide what comes next."""
+    budget: Precision | None = None
+    """The one that shares are of, if any are: saved with the request, so that a retry is about the same one."""
     targets: list[Precision] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     """As the vault saves them, one per question. Their ids name the reservations."""
@@ -66,13 +68,26 @@ class BatchItem:
         """The queries of its questions."""
         return [question.query for question, _ in self.questions]
 
-    @contextmanager
-    def keep_error(self) -> Iterator[None]:
+    def keep_error(self) -> ErrorKeeper:
         """Keeps an error as this request's own: it leaves the batch, and no other is affected."""
-        try:
-            yield
-        except Exception as error:
-            self.error = error
+        return ErrorKeeper(self)
+
+
+@dataclass(slots=True, eq=False)
+class ErrorKeeper:
+    """The context of `BatchItem.keep_error`. A class, since every request enters five of them: a generator would take
+    longer than most of what is done inside."""
+
+    item: BatchItem
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.item.error = error
+        return True
 
 
 def answer_batch(context: AccountContext, batch: Sequence[BatchItem]) -> None:
@@ -106,7 +121,7 @@ def save_requests(context: AccountContext, batch: Sequence[BatchItem]) -> None:
         with item.keep_error():
             key = context.entropy.token(16).hex() if item.key is None else item.key
             saved = context.request_builder.build_requests(
-                item.questions, item.targets, key, item.analyst, item.is_look
+                item.questions, item.targets, key, item.analyst, item.is_look, item.budget
             )
             item.requests = saved[-len(item.questions) :]
             if len(saved) > 1:

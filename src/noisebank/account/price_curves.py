@@ -87,13 +87,15 @@ class QueryExplanation:
 def explain_queries(account: Account, names: Sequence[str]) -> list[QueryExplanation]:
     """Explains each question of the named queries, at the account's delta. Errors follow from the policy alone."""
     rows = []
-    results = [(name, each) for name in names for each in parse_select_aggregates(account.named(name), account.policy)]
+    results = [
+        (name, each) for name in names for each in parse_select_aggregates(account.named(name), account.context.policy)
+    ]
     for label, question in [(name, question) for name, each in results for question in each.questions]:
         name = label if account.named(label).strip() == question.sql else f"{label}: {question.sql}"
-        query_sensitivity = Fraction(l2_sensitivity(question.query, account.policy))
+        query_sensitivity = Fraction(l2_sensitivity(question.query, account.context.policy))
         errors = []
         for epsilon in EPSILONS:
-            target = account.context.target_precision(question, PrivacyTarget(epsilon, account.policy.delta))
+            target = account.context.target_precision(question, PrivacyTarget(epsilon, account.context.policy.delta))
             stddev = standard_deviation(query_sensitivity, question.unit, target)
             errors.append((float(epsilon), confidence_interval(0.0, stddev)[1]))
         records = account.ledger.list_records(account.id, account.secrets.salted_query(question.query))

@@ -11,6 +11,7 @@ from noisebank.account.charging import price_plans
 from noisebank.account.context import AccountContext
 from noisebank.account.cube_looks import price_look
 from noisebank.account.pipeline import preview_plan
+from noisebank.account.reachable_goals import check_goal
 from noisebank.account.selects import ParsedSelect
 from noisebank.core.asks import OWNER
 from noisebank.core.charges import rank_cases
@@ -32,6 +33,7 @@ from noisebank.queries.query import Question
 def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect, analyst: str = OWNER) -> Quote:
     """Returns the quote for all questions of a SELECT together."""
     if parsed.goal is not None:
+        check_goal(context, parsed, context.state.budget)  # a quote knows no max_cost
         context.looks.check_room(context.salt_targets(parsed.questions), context.secrets.version)
     # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
     targets = [context.target_precision(question, accuracy) for question, accuracy in parsed.questions]

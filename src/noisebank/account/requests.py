@@ -31,21 +31,24 @@ class RequestBuilder:
         key: str,
         analyst: str,
         is_look: bool = False,
+        budget: Precision | None = None,
     ) -> list[Request]:
         """Returns one request per question, preceded by a request for the group if there are several.
 
         The group's request holds its key, which then cannot be used for another group. `is_look` marks the requests
         whose answers decide what comes next, also in their ids: nobody can have saved the same request without it.
+        `budget` is noted beside what a retry finds by the key.
         """
         size = len(questions)
         mark: dict[str, object] = {"coarse": True} if is_look else {}
+        note: dict[str, object] = {} if budget is None else {"budget": budget.units}
         if size == 1:
-            return [self.build_request(questions[0][0], questions[0][1], targets[0], key, analyst, mark)]
+            return [self.build_request(questions[0][0], questions[0][1], targets[0], key, analyst, mark, **note)]
         _check_names(key, analyst)
         parts = [question.query.digest.hex() for question, _ in questions]
         core = {"parts": parts, "wanted": [target.units for target in targets], **mark}
         group_id = digest_tagged("group 1", self._identify(analyst, key, group=core))
-        group = Request(group_id, self._account, analyst, key, core)
+        group = Request(group_id, self._account, analyst, key, {**core, **note})
         keys = [f"{key} / part {number} of {size}" for number in range(1, size + 1)]
         return [
             group,

@@ -71,7 +71,7 @@ def _state_single_number(
     ends = confidence_interval(answer.value, answer.stddev, parsed.confidence)
     estimate = make_estimate(answer.value, *ends, answer.stddev, answer.exact, verdict=verdict)
     rows, parts = (Row((), (estimate,), names),), (charge_question(answer),)
-    return Result(sql, names, (), names, rows, charge, parts, parsed.nominal_confidence)
+    return Result(sql, names, (), names, rows, charge, parts, parsed.nominal_confidence, parsed.select.hints)
 
 
 def _add_verdict(
@@ -90,7 +90,8 @@ def _list_notes(
 ) -> list[str]:
     """Returns what a reader must know of the numbers, in sentences."""
     select = parsed.select
-    notes = [note for column in select.items for note in _list_column_notes(column, select, evaluator)]
+    notes = list(select.hints)
+    notes += [note for column in select.items for note in _list_column_notes(column, select, evaluator)]
     notes += _list_order_notes(select, table, parsed)
     if select.grouping_sets:
         notes.append("(all) sums the finest groups; values that are no declared key, and missing ones, are in none")

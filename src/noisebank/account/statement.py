@@ -62,7 +62,7 @@ def make_statement(account: Account) -> Statement:
         returned=savings.returned,
         share=account.share(state.spent),
         epsilon=account.epsilon,
-        delta=float(account.policy.delta),
+        delta=float(account.context.policy.delta),
         raised=budgets.raised,
         lowered=budgets.lowered,
         measurements=state.measurements,
@@ -113,7 +113,7 @@ def make_openings(account: Account, with_answers: bool = True) -> dict[str, Any]
     query and no other.
     """
     return collect_openings(
-        account.state, account.policy, account.secrets, account.ledger.books, account.vault, with_answers
+        account.state, account.context.policy, account.secrets, account.ledger.books, account.vault, with_answers
     )
 
 

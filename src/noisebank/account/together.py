@@ -43,4 +43,5 @@ def join_requests(requests: Sequence[Ask], parsed: Sequence[ParsedRequest]) -> t
         raise BadRequest("atomic", f"{len(questions)} questions", f"at most {MAX_GROUP_PARTS} together")
     limit = sum(limits, ZERO_PRECISION) if limits else None
     plainly = any(request.item.plainly for request in parsed)
-    return BatchItem(questions, limit, requests[0].key, requests[0].analyst, plainly), indices
+    budget = next((request.item.budget for request in parsed if request.item.budget is not None), None)
+    return BatchItem(questions, limit, requests[0].key, requests[0].analyst, plainly, budget=budget), indices

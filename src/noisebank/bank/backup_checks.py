@@ -17,7 +17,7 @@ from noisebank.core.records import Case
 from noisebank.ledger.journal import Journal
 from noisebank.vault.sqlite_vault import SqliteVault
 from noisebank.vault.vault import Vault
-from noisebank.verifier.comparison import History
+from noisebank.verifier.comparison import ComparableHistory
 from noisebank.verifier.openings import check_openings
 from noisebank.verifier.verification import JournalHistory
 
@@ -40,7 +40,7 @@ class VaultCheck:
     """Reservations whose answer is sealed but which the books do not have: the books end earlier."""
 
 
-def check_vault(history: History, vault: Vault) -> VaultCheck:
+def check_vault(history: ComparableHistory, vault: Vault) -> VaultCheck:
     """Compares every answer with the ledger and recomputes every record; `Tampered` at the first that disagrees."""
     books = history.books
     lost, unfinished, recomputed, accounts = [], [], 0, 0

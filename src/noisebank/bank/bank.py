@@ -25,7 +25,7 @@ from noisebank.bank.opening import (
     open_account,
     open_next_version,
 )
-from noisebank.bank.watch import PeriodicTask
+from noisebank.bank.periodic_task import PeriodicTask
 from noisebank.core.entropy import Entropy
 from noisebank.core.errors import BadRequest
 from noisebank.engines.engine import Inspection
@@ -119,7 +119,7 @@ class Bank:
         matching = [
             account
             for account in self._accounts.values()
-            if account.name.lower() in tables or question in account.policy.queries
+            if account.name.lower() in tables or question in account.context.policy.queries
         ]
         return matching[0] if len(matching) == 1 else self.account(tables[-1] if tables and not matching else None)
 
@@ -177,5 +177,5 @@ def open_bank(folder: Path | str, owner_key: Path | None = None) -> Bank:
 
 def _is_current(account: Account) -> bool:
     """Whether an account's version and cubes are those of the ledger, as far as this process has read it."""
-    complete = len(account.cubes.cube_numbers) == len(account.policy.cubes)
+    complete = len(account.cubes.cube_numbers) == len(account.context.policy.cubes)
     return complete and account.state.version == account.secrets.version

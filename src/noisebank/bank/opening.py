@@ -95,7 +95,7 @@ def open_next_version(
     that is opened only if rows have changed would tell everybody whether the one person who might have changed has.
     """
     for part in FIXED_FIELDS:
-        both = getattr(account.policy, part), getattr(policy, part)
+        both = getattr(account.context.policy, part), getattr(policy, part)
         was, new = (str(getattr(value, "value", value)) for value in both)
         if was != new:
             raise BadRequest(part, new, f"is {was} in this account, for all versions")
@@ -103,7 +103,7 @@ def open_next_version(
         check_header(policy.source)  # before the table is read: names that are a row would become public
     state = account.state
     if confirmed.same_rows:
-        if policy.to_json() != account.policy.to_json():
+        if policy.to_json() != account.context.policy.to_json():
             raise BadRequest("policy", policy.name, "is another one than the account's: open its next version")
         engine = make_engine(policy, read_header(policy.source), account.secrets.row_key)
         identity, inspection, salt = engine.identity(), engine.inspect(), account.secrets.data_salt

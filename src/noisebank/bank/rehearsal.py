@@ -1,7 +1,7 @@
 """Rehearsals: questions asked of a bank in memory whose table is empty, to see what a budget answers.
 
 Prices follow from the policy and from what was asked before, never from rows. So the real path, with the real contract,
-charges a rehearsal exactly as it would charge the questions; only the numbers are of nobody.
+charges a rehearsal exactly as it would charge the questions. Only the answers mean nothing: the table has no rows.
 """
 
 from __future__ import annotations

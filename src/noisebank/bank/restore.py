@@ -24,7 +24,7 @@ from noisebank.ledger.anchors import find_anchors
 from noisebank.ledger.chain_config import ChainConfig, read_chain_config, write_chain_config
 from noisebank.ledger.node import Node
 from noisebank.vault.location import ADDRESS_VARIABLE, create_vault, open_postgres_vault
-from noisebank.verifier.comparison import Comparison, History
+from noisebank.verifier.comparison import ComparableHistory, Comparison
 from noisebank.verifier.on_chain import ChainHistory
 from noisebank.verifier.verification import JournalHistory
 
@@ -204,7 +204,7 @@ def _lock_replaced(folder: Path, replace: bool) -> Iterator[Path | None]:
         os.close(handle)
 
 
-def _compare_head(history: History, options: RestoreOptions) -> Comparison:
+def _compare_head(history: ComparableHistory, options: RestoreOptions) -> Comparison:
     compared = Comparison()
     if options.head is not None:
         compared.compare_head(options.head, history)

@@ -54,7 +54,7 @@ def set_limit(
         selected = bank.account(account)
         value = parse_exact(epsilon, "epsilon")
         before, used = selected.view(name).limit, selected.view(name).used
-        units = budget_precision(value, selected.policy.delta).units if value else used.units
+        units = budget_precision(value, selected.policy().delta).units if value else used.units
         bank.ledger.set_limit(selected.id, selected.analyst(name), units)
         selected.vault.save_analyst(selected.id, selected.analyst(name), name)
         view, words = selected.view(name), _describe_view(selected, name)
@@ -96,7 +96,7 @@ def _describe_view(account: Account, name: str) -> str:
     """Returns what an analyst may learn and has learned, as shares of the budget."""
     from noisebank.core.wording import budget_share, describe_share, format_epsilon, format_percent, gaussian_epsilon
 
-    view, budget, delta = account.view(name), account.state.budget, float(account.policy.delta)
+    view, budget, delta = account.view(name), account.state.budget, float(account.context.policy.delta)
     learned = format_percent(budget_share(view.used, budget))
     alone = f"epsilon {format_epsilon(gaussian_epsilon(view.limit, delta))} at delta {delta:g}"
     return f"may learn as much as {describe_share(view.limit, budget)} ({alone}), and has learned {learned}"

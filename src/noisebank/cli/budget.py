@@ -47,7 +47,7 @@ def lower_budget(epsilon: str, folder: Path, account: str | None, owner_key: Pat
     with open_recovered_bank(folder, owner_key) as bank:
         selected = bank.account(account)
         value = parse_exact(epsilon, "epsilon")
-        units = budget_precision(value, selected.policy.delta).units if value else selected.state.spent.units
+        units = budget_precision(value, selected.policy().delta).units if value else selected.state.spent.units
         bank.ledger.lower_budget(selected.id, units)
         facts = _budget_to_json(selected)
     render.show_json(facts) if as_json else render.print_line(_describe_budget(facts))
@@ -112,7 +112,7 @@ def _budget_to_json(account: Account) -> dict[str, Any]:
     state = account.state
     return {
         "budget": state.budget, "spent": state.spent, "left": state.remaining_budget, "epsilon": account.epsilon,
-        "delta": float(account.policy.delta),
+        "delta": float(account.context.policy.delta),
     }  # fmt: skip
 
 

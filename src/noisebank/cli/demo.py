@@ -44,11 +44,14 @@ def run_demo(folder: Path, seed: int, serve: bool, port: str | None, browse: boo
     from noisebank.cli.demo_result import show_demo
     from noisebank.demo.survey_demo import find_free_folder, run_demonstration
 
-    with render.show_progress("asking", quiet=as_json) as moved:
-        result = run_demonstration(find_free_folder(folder), seed, moved)
-    if serve and result.report.passed:
-        from noisebank.demo.served_demo import serve_demo
+    free = find_free_folder(folder)
+    if serve:
+        from noisebank.demo.served_demo import check_port, serve_demo
 
+        check_port(free, port)
+    with render.show_progress("asking", quiet=as_json) as moved:
+        result = run_demonstration(free, seed, moved)
+    if serve and result.report.passed:
         serve_demo(result, port, lambda settings, keys: _announce_address(settings, keys, browse, as_json))
         return
     render.show_json(result.to_json()) if as_json else show_demo(result)

@@ -68,7 +68,7 @@ def explain_questions(
             selected = bank.find_account(texts[0] if texts else "", account)
             rows, cubes = _explain_rows(selected, question, file), suggest_cubes(selected.context)
             left = selected.state.remaining_budget
-    rules = selected.policy
+    rules = selected.policy()
     budget = explain(rules, texts, **options) if texts or rules.queries else None
     if as_json:
         suggestions = [{"columns": list(names), "cells": cells, "questions": count} for names, cells, count in cubes]
@@ -91,5 +91,5 @@ def _explain_rows(account: Account, question: tuple[str, ...], file: Path | None
     """Explains the questions one by one, but for those of a file, which may be many."""
     from noisebank.account.price_curves import explain_queries
 
-    names = list(question) or ([] if file is not None else list(account.policy.queries))
+    names = list(question) or ([] if file is not None else list(account.context.policy.queries))
     return explain_queries(account, names)

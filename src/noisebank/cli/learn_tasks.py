@@ -26,8 +26,9 @@ from noisebank.cli.options import handle_errors, json_option
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from noisebank.federated.blockfl.books import TaskBooks
+    from noisebank.federated.blockfl.books import MemberState, TaskBooks
     from noisebank.federated.blockfl.device import Examples, Trainer
+    from noisebank.federated.blockfl.member import MemberActivity
     from noisebank.federated.blockfl.terms import TaskTerms
 
 task_argument = click.argument("task", required=False)
@@ -154,7 +155,7 @@ def join_task(
     from noisebank.cli import render
     from noisebank.federated.blockfl.device import SplitTrainer
     from noisebank.federated.blockfl.examples import read_examples
-    from noisebank.federated.blockfl.member import Member
+    from noisebank.federated.blockfl.member import CrowdMember
     from noisebank.federated.blockfl.member_book import MemberBook
 
     registry = open_registry(rpc, contract)
@@ -176,20 +177,32 @@ def join_task(
         return _charge_task(rpc, terms, books, key, keys, None if budget is None else (budget, budget_delta))
 
     with render.show_progress("training", quiet=as_json or not sys.stderr.isatty()) as moved:
-        member = Member(registry, open_store(store), key, lot, id, make_trainer, print_note, moved, pay_for_task, book)
+        member = CrowdMember(
+            registry, open_store(store), key, lot, id, make_trainer, print_note, moved, pay_for_task, book
+        )
         terms = member.load_terms(registry.read_books(id))
         if terms.mode != "sound" and (budget is not None or book.budget is not None):
             raise BadRequest("task", terms.mode, "this member has a budget, and only a sound task is charged to it")
         # Read now: a file that cannot be used must be refused before anything is joined or charged.
         examples: Examples = read_examples(data, terms.shape.side)
-        promise = guarantee_to_json(terms, registry.read_books(id).setup.round_count)
-        print_note(f"{terms.mode} mode protects {promise['protects']}")
-        for line in promise["not_protected"]:
-            print_note(f"  not protected: {line}")
+        _print_promise(terms, registry.read_books(id).setup.round_count)
         done = member.run(wait)
-    standing = registry.read_books(id).members[key.address]
-    facts = {
-        "address": key.address,
+    facts = _participation_to_json(key.address, done, registry.read_books(id).members[key.address])
+    render.show_json(facts) if as_json else render.show_facts("Done", [(k, str(v)) for k, v in facts.items()])
+
+
+def _print_promise(terms: TaskTerms, round_count: int) -> None:
+    """Says what a task's privacy mode protects and what not, before anything is joined."""
+    promise = guarantee_to_json(terms, round_count)
+    print_note(f"{terms.mode} mode protects {promise['protects']}")
+    for line in promise["not_protected"]:
+        print_note(f"  not protected: {line}")
+
+
+def _participation_to_json(address: str, done: MemberActivity, standing: MemberState) -> dict[str, Any]:
+    """Returns what a member did in a task, and what it got for that."""
+    return {
+        "address": address,
         "submitted": done.submitted_rounds,
         "led": done.led_rounds,
         "seats_voted": done.seats_voted,
@@ -198,7 +211,6 @@ def join_task(
         "reward": standing.reward,
         "seconds_training": done.training_seconds,
     }
-    render.show_json(facts) if as_json else render.show_facts("Done", [(k, str(v)) for k, v in facts.items()])
 
 
 @learn_group.command("aggregate")

@@ -10,7 +10,7 @@ import click
 from noisebank.cli.options import bank_option, handle_device_errors, json_option, open_bank_parts, owner_key_option
 
 if TYPE_CHECKING:
-    from noisebank.federated.ldp import Estimate
+    from noisebank.federated.ldp import LdpEstimate
 
 
 @click.group("local")
@@ -124,7 +124,7 @@ def estimate_reports(reports: Path, schema: Path, confidence: float, as_json: bo
         raise BadRequest("reports", reports, "holds no hexadecimal lines") from None
     estimates = estimate_all(raw, read_schema(schema), confidence)
     flat = {name: part if isinstance(part, dict) else {"": part} for name, part in estimates.items()}
-    rows: dict[str, Estimate] = {
+    rows: dict[str, LdpEstimate] = {
         f"{name} = {value}" if value else name: part for name, parts in flat.items() for value, part in parts.items()
     }
     if as_json:
@@ -136,7 +136,7 @@ def estimate_reports(reports: Path, schema: Path, confidence: float, as_json: bo
     ])  # fmt: skip
 
 
-def _estimate_to_json(result: Estimate) -> dict[str, float]:
+def _estimate_to_json(result: LdpEstimate) -> dict[str, float]:
     low, high = result.interval
     return {"value": result.value, "stddev": result.stddev, "low": low, "high": high, "reports": result.report_count}
 

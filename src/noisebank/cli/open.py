@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +17,17 @@ from noisebank.cli.options import (
 )
 from noisebank.cli.policy import read_checked_policy
 
+if TYPE_CHECKING:
+    from noisebank.account.account import Account
+    from noisebank.engines.engine import Inspection
+
 
 @click.command("open")
 @click.argument("policy", type=click.Path(path_type=Path))
 @click.option(
     "--limits",
     type=click.Path(path_type=Path),
-    help="Limits that people set for themselves, one epsilon a line: the smallest counts.",
+    help="Limits that people set for themselves, one epsilon per line: the smallest counts.",
 )
 @click.option(
     "--next", "following", metavar="ACCOUNT", help="The table of this account changed: open the next version of it."
@@ -63,9 +67,7 @@ def open_account(
     from noisebank.bank.opening import Confirmed
     from noisebank.cli import render
     from noisebank.core.errors import BadRequest
-    from noisebank.core.wording import describe_promise, describe_share
     from noisebank.policy.limits import apply_limits, read_limits
-    from noisebank.queries.cells import policy_cubes
 
     if same and following is None:
         raise BadRequest("same", "yes", "goes with --next ACCOUNT")
@@ -78,38 +80,56 @@ def open_account(
             account, inspected = bank.open_and_inspect(
                 rules, following, moved, Confirmed(header is not None, yes, same)
             )
-        state = account.state
-        cubes = [(", ".join(cube.columns), cube.cell_count) for cube in policy_cubes(account.policy)]
-        facts: dict[str, Any] = {"name": account.name, "version": state.version, "cubes": dict(cubes),
-                "account": account.id.hex(), "budget": state.budget, "spent": state.spent,
-                "epsilon": float(account.policy.epsilon), "delta": float(account.policy.delta), "rows": inspected.rows,
-                "clipped": {name: n for name, n in inspected.outside.items() if n},
-                "none_of_the_keys": {name: n for name, n in inspected.unkeyed.items() if n},
-                "count_nowhere": inspected.uncounted,
-                "queries": dict(account.policy.queries)}  # fmt: skip
+        facts = _opening_to_json(account, inspected)
+        rows = _list_rows(account, inspected, before)
     if as_json:
         render.show_json(facts)
-        return
+    else:
+        render.show_facts(f"Opened {account.name}", rows)
+
+
+def _opening_to_json(account: Account, inspected: Inspection) -> dict[str, Any]:
+    """Returns an account that was just opened, and what was found in its table, for --json."""
+    from noisebank.queries.cells import policy_cubes
+
+    state, policy = account.state, account.policy()
+    return {
+        "name": account.name, "version": state.version,
+        "cubes": {", ".join(cube.columns): cube.cell_count for cube in policy_cubes(policy)},
+        "account": account.id.hex(), "budget": state.budget, "spent": state.spent,
+        "epsilon": float(policy.epsilon), "delta": float(policy.delta), "rows": inspected.rows,
+        "clipped": {name: n for name, n in inspected.outside.items() if n},
+        "none_of_the_keys": {name: n for name, n in inspected.unkeyed.items() if n},
+        "count_nowhere": inspected.uncounted,
+        "queries": dict(policy.queries),
+    }  # fmt: skip
+
+
+def _list_rows(account: Account, inspected: Inspection, before: int) -> list[tuple[str, str]]:
+    """Returns the same in words. `before` is the version that there was before, 0 for a new account."""
+    from noisebank.core.wording import describe_promise, describe_share
+    from noisebank.queries.cells import policy_cubes
+
+    state, policy, count = account.state, account.policy(), inspected.rows
     spent_share = describe_share(state.spent, state.budget)
-    promise = describe_promise(account.epsilon, facts["delta"], None if following else state.budget)
-    version = (
-        f"{state.version}; {spent_share} is spent so far"
-        if state.version != before
-        else (f"{state.version}, as before: the rows are the same, and answers are still reused")
-    )
-    rows = [("account", str(facts["account"])[:16]), ("rows", str(inspected.rows)),
-            *([("version", version)] if following else []),
-            *((f"cube over {columns}", f"{cells} cells") for columns, cells in cubes),
-            *([("first looks", f"{spent_share}, bought now")] if state.spent and not following else []),
-            ("budget", f"{promise}, for all answers together"),
-            *((f"clipped in {name}", _describe_clipped(n, inspected.rows)) for name, n in facts["clipped"].items()),
-            *((f"other in {name}", f"{n} of {inspected.rows} values are none of the keys")
-              for name, n in inspected.unkeyed.items() if n),
-            *([("count nowhere", f"{inspected.uncounted} rows, by complete columns")] if inspected.uncounted else []),
-            *([("if not meant", f"correct the policy, then say --next {account.name}")]
-              if any(inspected.unkeyed.values()) or any(inspected.outside.values()) else []),
-            *((f"query {name}", sql) for name, sql in account.policy.queries.items())]  # fmt: skip
-    render.show_facts(f"Opened {account.name}", rows)
+    rows = [("account", account.id.hex()[:16]), ("rows", str(count))]
+    if before:
+        same = f"{state.version}, as before: the rows are the same, and answers are still reused"
+        rows.append(("version", same if state.version == before else f"{state.version}; {spent_share} is spent so far"))
+    rows += [(f"cube over {', '.join(cube.columns)}", f"{cube.cell_count} cells") for cube in policy_cubes(policy)]
+    if state.spent and not before:
+        rows.append(("first looks", f"{spent_share}, bought now"))
+    promise = describe_promise(account.epsilon, float(policy.delta), None if before else state.budget)
+    rows.append(("budget", f"{promise}, for all answers together"))
+    outside = {name: n for name, n in inspected.outside.items() if n}
+    unkeyed = {name: n for name, n in inspected.unkeyed.items() if n}
+    rows += [(f"clipped in {name}", _describe_clipped(n, count)) for name, n in outside.items()]
+    rows += [(f"other in {name}", f"{n} of {count} values are none of the keys") for name, n in unkeyed.items()]
+    if inspected.uncounted:
+        rows.append(("count nowhere", f"{inspected.uncounted} rows, by complete columns"))
+    if outside or unkeyed:
+        rows.append(("if not meant", f"correct the policy, then say --next {account.name}"))
+    return rows + [(f"query {name}", sql) for name, sql in policy.queries.items()]
 
 
 def _describe_clipped(outside: int, rows: int) -> str:

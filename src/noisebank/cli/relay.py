@@ -15,7 +15,8 @@ from noisebank.cli.options import handle_errors, json_option
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from noisebank.federated.relay.guarantee import Guarantee
+    from noisebank.federated.relay.guarantee import RelayGuarantee
+    from noisebank.federated.relay.host import RoundOutcome
     from noisebank.federated.relay.plan import RelayPlan
     from noisebank.ledger.signing import Key
 
@@ -87,7 +88,7 @@ def host_round(
     plans: list[RelayPlan] = []
     print_promises = _make_printer("Promised to the member that is worst off")
 
-    def show(plan: RelayPlan, guarantees: list[Guarantee]) -> None:
+    def show(plan: RelayPlan, guarantees: list[RelayGuarantee]) -> None:
         plans.append(plan)
         print_promises(plan, guarantees)
 
@@ -109,7 +110,17 @@ def host_round(
         out.write_text(json.dumps(mean) + "\n")
     if report is not None and plans:
         report.write_bytes(make_round_report(report.stem, plans, outcome).to_bytes())
-    plain = {
+    if as_json:
+        facts = _outcome_to_json(outcome)
+        _print_json(facts if out is not None else {**facts, "mean": mean})
+    else:
+        _show_outcome(outcome, mean)
+    sys.exit(0 if outcome.done else 1)
+
+
+def _outcome_to_json(outcome: RoundOutcome) -> dict[str, Any]:
+    """Returns how a round ended, without its mean, for --json."""
+    return {
         "done": outcome.done,
         "reason": outcome.reason,
         "members": outcome.member_count,
@@ -119,25 +130,19 @@ def host_round(
         "left_out": outcome.left_out,
         "guarantees": [row.to_json() for row in outcome.guarantees],
     }
-    if as_json:
-        _print_json(plain if out is not None else {**plain, "mean": mean})
-    else:
-        from noisebank.cli import (
-            render as console,  # after the round: ten members on one machine start sooner without it
-        )
 
-        first = "" if mean is None else ", ".join(f"{number:.4g}" for number in mean[:6])
-        rows = [
-            ("ended", outcome.reason),
-            ("members", f"{outcome.member_count}, {len(outcome.left_out)} left out, {outcome.attempt_count} attempts"),
-            (
-                "mean",
-                f"{first}{' ...' if mean and len(mean) > 6 else ''} (standard deviation of each {outcome.stddev:.3g})",
-            ),
-            ("time", f"{outcome.seconds:.2f} s after the last had joined"),
-        ]
-        console.show_facts("Relay", rows if mean else rows[:2])
-    sys.exit(0 if outcome.done else 1)
+
+def _show_outcome(outcome: RoundOutcome, mean: list[float] | None) -> None:
+    """Prints how a round ended."""
+    from noisebank.cli import render  # after the round: ten members on one machine start sooner without it
+
+    members = f"{outcome.member_count}, {len(outcome.left_out)} left out, {outcome.attempt_count} attempts"
+    rows = [("ended", outcome.reason), ("members", members)]
+    if mean:
+        first = ", ".join(f"{number:.4g}" for number in mean[:6]) + (" ..." if len(mean) > 6 else "")
+        rows.append(("mean", f"{first} (standard deviation of each {outcome.stddev:.3g})"))
+        rows.append(("time", f"{outcome.seconds:.2f} s after the last had joined"))
+    render.show_facts("Relay", rows)
 
 
 @relay_group.command("join")
@@ -178,14 +183,14 @@ def join_round(
     Example:  noisebank relay join 127.0.0.1:7000 --vector mine.json --preference 1 --max-epsilon 4
     """
     from noisebank.core.units import parse_exact
-    from noisebank.federated.relay.member import Member
+    from noisebank.federated.relay.member import RelayMember
     from noisebank.federated.relay.requirements import Requirements
 
     demand = Requirements(
         _parse_trust(trust), inf if max_epsilon is None else max_epsilon, peers=frozenset(who.lower() for who in peers),
         max_delta=parse_exact(max_delta, "delta"), **demands,
     )  # fmt: skip
-    member = Member(
+    member = RelayMember(
         _load_key(key),
         _read_vector(vector),
         preference,
@@ -293,7 +298,7 @@ def _print_note(line: str) -> None:
 def _make_printer(title: str) -> Any:
     """Returns a function that prints guarantees on standard error, before anything is sent."""
 
-    def print_guarantees(plan: RelayPlan, guarantees: list[Guarantee]) -> None:
+    def print_guarantees(plan: RelayPlan, guarantees: list[RelayGuarantee]) -> None:
         delta = float(plan.terms.delta)
         _print_note(f"{title} (attempt {plan.attempt}, {len(plan.members)} members, whole vector, delta {delta:g}):")
         for row in guarantees:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from noisebank.cli.options import handle_errors, json_option
+
+if TYPE_CHECKING:
+    from noisebank.bank.restore import RestoreResult
 
 
 @click.command("restore")
@@ -54,7 +57,22 @@ def restore_bank(
     checked = done.vault_check
     for warning in done.warnings:
         click.secho(f"warning: {warning}", err=True, fg="yellow")
-    result: dict[str, Any] = {
+    if as_json:
+        render.show_json(_result_to_json(folder, done))
+        return
+    render.show_facts(f"Restored {folder}", [
+        ("books", f"from {done.journal_origin}; they end with block {done.newest_block}, head {done.head[:16]}"),
+        ("checked", f"{checked.answer_count} answers, {checked.recomputed_count} records recomputed from the policy"),
+        ("lost", f"{len(checked.lost_ids)} answers; {done.given_up_count} reservations given up"),
+        ("compared with", "; ".join(done.compared_with) or "nothing besides the books themselves"),
+        *([("moved aside", str(done.moved_aside))] if done.moved_aside else []),
+    ])  # fmt: skip
+
+
+def _result_to_json(folder: Path, done: RestoreResult) -> dict[str, Any]:
+    """Returns what was restored, and what was not, for --json."""
+    checked = done.vault_check
+    return {
         "bank": str(folder),
         "block": done.newest_block,
         "head": done.head,
@@ -70,13 +88,3 @@ def restore_bank(
         "moved_aside": str(done.moved_aside) if done.moved_aside else None,
         "warnings": list(done.warnings),
     }
-    if as_json:
-        render.show_json(result)
-        return
-    render.show_facts(f"Restored {folder}", [
-        ("books", f"from {done.journal_origin}; they end with block {done.newest_block}, head {done.head[:16]}"),
-        ("checked", f"{checked.answer_count} answers, {checked.recomputed_count} records recomputed from the policy"),
-        ("lost", f"{len(checked.lost_ids)} answers; {done.given_up_count} reservations given up"),
-        ("compared with", "; ".join(done.compared_with) or "nothing besides the books themselves"),
-        *([("moved aside", str(done.moved_aside))] if done.moved_aside else []),
-    ])  # fmt: skip

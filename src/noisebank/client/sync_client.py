@@ -27,6 +27,7 @@ from noisebank.core.result import Result
 from noisebank.core.statement import HistoryEntry, Statement
 from noisebank.core.units import Exact
 from noisebank.ledger.signing import Key
+from noisebank.policy.model import Policy
 
 if TYPE_CHECKING:
     from noisebank.verifier.report import Report
@@ -213,8 +214,15 @@ class RemoteAccount:
     def __init__(self, client: Client, name: str) -> None:
         self._client, self.name = client, name
 
-    def policy(self) -> Facts:
-        """Returns the public facts: columns, bounds, keys, budget, named queries."""
+    def policy(self) -> Policy:
+        """Returns the public facts that prices and sensitivities follow from: columns, bounds, keys, named queries.
+
+        Where the table is, is the bank's business: `source` is an empty path.
+        """
+        return self._client._run_flow(verbs.get_policy(self.name))
+
+    def describe(self) -> Facts:
+        """Returns the policy as JSON, and budget, spend and promise of the account."""
         return self._client._run_flow(verbs.get_facts("Dataset", "datasets", self.name))
 
     def quote(

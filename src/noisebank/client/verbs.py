@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote as percent_encode
 
@@ -25,6 +26,7 @@ from noisebank.core.spend import Spend
 from noisebank.core.statement import Statement, StatementEntry
 from noisebank.core.units import Exact, Precision, parse_exact
 from noisebank.ledger.signing import Key
+from noisebank.policy.model import Policy, policy_from_json
 
 if TYPE_CHECKING:
     from noisebank.verifier.report import Report
@@ -65,6 +67,12 @@ def get_facts(what: str, *names: str, **params: str) -> Flow[Facts]:
     """Returns the JSON object at a path, as facts called `what`."""
     response = yield Call("GET", api_path(*names), params=params)
     return Facts(what, response)
+
+
+def get_policy(dataset: str) -> Flow[Policy]:
+    """Returns an account's policy. The service does not say where its table is."""
+    facts = yield from get_facts("Dataset", "datasets", dataset)
+    return policy_from_json(facts.raw["policy"], Path())
 
 
 def single_dataset(candidates: tuple[Facts, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The ground floor, used by every other package: exact units, errors, digests, randomness, durable SQLite.
+"""What every other package uses: exact units, errors, digests, randomness, durable SQLite.
 
-Read `units` first (all money is an integer), then `errors` (one tree) and `entropy` (the one door for randomness).
+Read `units` first (all money is an integer), then `errors` (one tree) and `entropy` (the only source of randomness).
 """

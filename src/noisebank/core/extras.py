@@ -1,4 +1,4 @@
-"""Packages that only some uses need: `needs_extra` turns a missing one into an error that says how to install it."""
+"""Optional packages: `needs_extra` turns a missing one into an error that says how to install it."""
 
 from __future__ import annotations
 

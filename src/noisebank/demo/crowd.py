@@ -1,4 +1,4 @@
-"""A finished crowd's task for the served demonstration: recorded, since training takes minutes that a visitor has not.
+"""A finished crowd's task for the served demonstration: recorded, since training takes minutes.
 
 The archive holds the crowd's chain, all models and some test images; `support.record_crowd` of the tests made it. Pages
 and `noisebank learn verify` recompute every round from it.

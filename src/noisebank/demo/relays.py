@@ -8,7 +8,7 @@ from math import ceil
 from pathlib import Path
 
 from noisebank.core.entropy import SystemEntropy, workload_rng
-from noisebank.federated.relay import Coalition, Host, Member, RelayPlan, RelayTerms, Requirements, min_variance
+from noisebank.federated.relay import Coalition, Host, RelayMember, RelayPlan, RelayTerms, Requirements, min_variance
 from noisebank.federated.relay.report import make_round_report
 from noisebank.ledger.signing import Key
 
@@ -46,7 +46,9 @@ def _run_round(path: Path, terms: RelayTerms, seed: int) -> Path:
     demand = Requirements(Coalition(1, False), unprotected=True, max_delta=MEMBER_DELTA)
 
     def take_part(vector: list[float], preference: float) -> None:
-        Member(Key(entropy.token()), vector, preference, host.endpoint, requirements=demand, wait_seconds=60.0).run()
+        RelayMember(
+            Key(entropy.token()), vector, preference, host.endpoint, requirements=demand, wait_seconds=60.0
+        ).run()
 
     threads = [
         threading.Thread(

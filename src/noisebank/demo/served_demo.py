@@ -36,7 +36,7 @@ def fill_bank(bank: Bank) -> dict[str, str]:
     clinic, meters = bank.open_account(write_clinic(folder)), bank.open_account(write_meters(folder))
     for account in bank.accounts():
         for name in ANALYSTS:
-            limit = budget_precision(parse_exact("2.5"), account.policy.delta).units
+            limit = budget_precision(parse_exact("2.5"), account.context.policy.delta).units
             account.ledger.set_limit(account.id, account.analyst(name), limit)
             account.vault.save_analyst(account.id, account.analyst(name), name)
     ask_clinic(clinic)
@@ -60,6 +60,11 @@ def show_seeds(settings: Settings, folder: Path) -> Settings:
         settings, learning=str(crowd / CHAIN), learning_models=crowd / MODELS, learning_test=str(crowd / TEST),
         learning_reports=str(folder / RELAYS),
     )  # fmt: skip
+
+
+def check_port(folder: Path, port: str | None) -> None:
+    """Raise BadRequest if nothing can listen there: before a minute is spent on what is to be served."""
+    open_listener(read_settings(bank=folder / "bank", port=port)).close()
 
 
 def serve_demo(demo: Demonstration, port: str | None, announce: Callable[[Settings, dict[str, str]], None]) -> None:

@@ -121,7 +121,7 @@ def run_demonstration(
         relative = [abs(answer.value - truths[answer.sql]) / abs(truths[answer.sql]) for answer in answers]
         (folder / "journal.jsonl").write_text("\n".join(bank.export()) + "\n")
         report = verify(folder / "journal.jsonl", head=bank.head().digest.hex(), openings=[make_openings(account)])
-        state, delta = account.state, account.policy.delta
+        state, delta = account.state, account.context.policy.delta
         demo = Demonstration(
             folder=folder,
             answers=answers,
@@ -131,7 +131,7 @@ def run_demonstration(
             spent_shares=tuple(budget_share(amount, budget) for amount in spent_amounts),
             epsilon_exact=float(account_epsilon(state.spent, delta)),
             epsilon_naive_exact=float(account_epsilon(naive, delta)),
-            budget_epsilon=float(account.policy.epsilon),
+            budget_epsilon=float(account.context.policy.epsilon),
             delta=float(delta),
             spent=state.spent,
             left=state.remaining_budget,
@@ -155,7 +155,7 @@ def _ask_requests(
     The paper's set-up: queries uniform, epsilon ~ U[.1, 1.1], delta ~ U[1e-5, 1e-4], classical calibration.
     """
     random = workload_rng(seed + 1)
-    names = list(account.policy.queries)
+    names = list(account.context.policy.queries)
     answers, naive_amounts, spent_amounts, naive = [], [], [], ZERO_PRECISION
     for number in range(REQUEST_COUNT):
         answer = account.ask(

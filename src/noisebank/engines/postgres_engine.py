@@ -49,8 +49,9 @@ STORAGE_TYPES = {
     "timestamptz": StorageType.INSTANT,
 }
 COLUMNS_SQL = """
-SELECT a.attname::text, CASE WHEN t.typtype = 'd' THEN b.typname ELSE t.typname END::text
-FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = t.typbasetype
+SELECT a.attname::text, CASE WHEN b.typnamespace = 'pg_catalog'::regnamespace THEN b.typname ELSE '' END::text
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 FAMILY_SQL = """

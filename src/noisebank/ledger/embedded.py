@@ -1,6 +1,6 @@
 """`EmbeddedLedger`: the contract's real bytecode executed in this process, and a journal of signed, linked blocks.
 
-One group of callers is one block and one fsync (`durable.GroupCommit`). `replay` executes and checks blocks.
+One group of callers is one block and one fsync (`durability.GroupCommit`). `replay` executes and checks blocks.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 
 from noisebank.core.errors import BadRequest
 from noisebank.core.estimates import Estimate
@@ -105,6 +106,16 @@ def grow_precision(precision: Precision, bits: int) -> Precision:
 def max_growth(first_look: Precision, limit: Precision) -> int:
     """Returns by how many bits a first look can grow within a limit; negative if it is beyond it."""
     return min(MAX_TOTAL_BITS, (limit.units // max(1, first_look.units)).bit_length() - 1)
+
+
+def least_half_width(sensitivity: float, precision: Precision, largest_count: float, confidence: float) -> float:
+    """Returns what an average's half width is never below, if its sum is known at this precision.
+
+    Guarantees: Fieller's interval of S / N has half width z sd(S) / N at least (docs/proofs/ratios.md), and the noisy N
+    stays below twice the largest count: coarse looks know it to within 1/64.
+    """
+    z = float(quantile_bound(Fraction(confidence).limit_denominator(10**9)))
+    return z * sensitivity / (2.0 * largest_count * sqrt(precision.exact))
 
 
 def choose_growth(least: int, most: int, is_enough: Callable[[int], bool]) -> int:

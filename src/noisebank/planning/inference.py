@@ -34,6 +34,7 @@ from noisebank.planning.losses import (
 from noisebank.planning.piecewise_posterior import PiecewisePosterior
 from noisebank.planning.posterior import CovariancePosterior, LinearEstimate, Posterior
 from noisebank.planning.strategies.axes import Axis
+from noisebank.planning.strategies.workloads import Shape
 
 MAX_DENSE_CELLS = 4096
 """Cells up to which `CovariancePosterior` is used before a look; beyond, `PiecewisePosterior`."""
@@ -108,7 +109,7 @@ class CubePosterior:
 
     def __init__(
         self, statistic: CubeStatistic, looks: bool = True, cube: Spending | None = None, max_runs: int = MAX_RUNS,
-        expected: tuple[bool, ...] = (),
+        expected: frozenset[Shape] = frozenset(),
     ) -> None:  # fmt: skip
         self.statistic, self.losses = statistic, statistic.losses
         self.measurements: list[QueryMeasurement] = []
@@ -209,11 +210,9 @@ class CubePosterior:
         else:
             self.buyer.note_look(loss_of_runs(runs, measured.look.precision, self.losses.zeros()))
         self.looks.append(measured)
-        strategy = measured.look.strategy
-        posterior = LookPosterior([look for look in self.looks if look.look.strategy is strategy])
-        missed = [
-            look for look in self.looks if look.look.strategy is not strategy and not posterior.observe_look(look)
-        ]
+        roots = measured.look.strategy.roots
+        posterior = LookPosterior([look for look in self.looks if look.look.strategy.roots == roots])
+        missed = [look for look in self.looks if look.look.strategy.roots != roots and not posterior.observe_look(look)]
         others = [LookPosterior([look]) for look in missed]
         self._posteriors, self._last_inferred = [posterior, *others], None
         self._left_out.clear()
@@ -228,11 +227,14 @@ class CubePosterior:
     def estimate_planned(self, plan: InferencePlan) -> LinearEstimate:
         """Returns the estimate for a plan whose measurement, if any, was added."""
         self.note_asked([(plan.query, plan.target)])
-        if not plan.fresh_precision and plan.known_precision > (
-            self._answered_precisions.get(plan.query) or ZERO_PRECISION
-        ):
-            self._answered_precisions.put(plan.query, plan.known_precision)
-        return self._best_estimate(plan.query)
+        return self.estimate_part(plan.query) if not plan.fresh_precision else self._best_estimate(plan.query)
+
+    def estimate_part(self, query: LinearQuery) -> LinearEstimate:
+        """Returns the estimate of a query that is known well enough, and notes how well: it never costs again."""
+        known = self.known_precision(query)
+        if known > (self._answered_precisions.get(query) or ZERO_PRECISION):
+            self._answered_precisions.put(query, known)
+        return self._best_estimate(query)
 
     def running_variances(self, parts: Sequence[tuple[LinearQuery, Fraction] | None]) -> list[float]:
         """Returns the variances of the running sums of estimates, each a query times a factor: first, first two, ...

@@ -94,8 +94,8 @@ class LinearQuery:
     def cell_charges(self, factor: int = 1) -> tuple[CellRun, ...]:
         """Returns what a measurement charges each cell, for a fresh precision of 1: (weight / max_weight)^2 * factor.
 
-        Guarantees: exact for add/remove neighbours but for rounding up to 2^-32. `factor` is 1 there, and
-        `replace_factor` for replace-one. Proof: docs/proofs/inference.md.
+        Guarantees: exact for add/remove neighbours but for rounding up to 2^-32. `factor` is 1 there;
+        `losses` says what it is for replace-one. Proof: docs/proofs/inference.md.
         """
         charges: list[CellRun] = []
         for start, stop, weight in self.runs:

@@ -9,6 +9,7 @@ in blocks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Protocol
@@ -22,12 +23,18 @@ from noisebank.planning.linear import LinearQuery, Vector
 KNOWN_SHARE = 2.0**-36
 """A query is known if no more than this share of its length lies outside the basis: far above rounding, and
 far too little to bias an answer (a share of 1.5e-11 of a statistic of the size of the whole table)."""
+SEEN_SHARE = 2.0**-30
+"""The same for what a prior knows of a row of which it does not know all."""
 NEW_DIRECTION_SHARE = 2.0**-20
 """A query adds a new direction if at least this share lies outside. Between the two it is unknown and not
 learned from: a measurement that close to the basis would cost its neighbours half of their digits."""
 SMALL_REST = 2.0**-20
 """Of a squared length, below which the rest is computed by itself."""
+LEAST_ADDED = 1e-10
+"""Of information: less is rounding."""
 MAX_PENDING = 32
+MANY_PLACES = 16
+"""At least one place in so many is not zero: then all are computed with."""
 BLOCK_ENTRIES = 65_536
 """Entries that are updated together: they fit the processor's cache."""
 
@@ -104,6 +111,8 @@ class Prior:
     root: Vector
     """Of the covariance along the basis."""
     basis_mean: Vector
+    drop_known: Callable[[Vector], Vector] | None = None
+    """Returns the part of a row of which nothing is known to begin with; None if something is known of every row."""
 
 
 class CovariancePosterior:
@@ -122,12 +131,18 @@ class CovariancePosterior:
         self._drop_full_basis()
         self._clear_pending()
 
-    def known_directions(self) -> tuple[Vector, Vector]:
-        """Returns orthonormal rows, and the information along them: with a prior, of all others it is the prior's."""
+    def added_rows(self, drop_counted: Callable[[Vector], Vector]) -> Vector:
+        """Returns rows that tell, with noise of variance 1, what is known beyond the prior's precision of all
+        directions but those that `drop_counted` leaves."""
         self._multiply_out()
-        left, scales, _ = np.linalg.svd(self._root[: self.rank, : self.rank])
         basis = np.eye(self.cell_count) if self._basis is None else self._basis[:, : self.rank]
-        return (basis @ left).T, 1 / (scales * scales)
+        left, scales, _ = np.linalg.svd(self._root[: self.rank, : self.rank])
+        information = (left / (scales * scales)) @ left.T
+        if self._prior is not None:
+            information = information - self._prior.precision * (basis.T @ (basis - drop_counted(basis.T).T))
+        added, mixes = np.linalg.eigh(information)
+        rows: Vector = np.sqrt(np.maximum(added, 0))[:, None] * (basis @ mixes).T
+        return rows[added > LEAST_ADDED * max(1.0, float(added.max(initial=0)))]
 
     def infer(self, query: QueryRow) -> LinearEstimate | None:
         if self._prior is not None and self._basis is not None:
@@ -139,23 +154,32 @@ class CovariancePosterior:
         inside, outside = self._split_query(query)
         if self._prior is None or self._basis is None:
             return None if outside is not None else self._estimate_query(query, inside)[1]
+        whole = float(np.linalg.norm(query.support_weights))
+        if outside is not None and self._split_outside(outside, whole)[1] is not None:
+            return None
         rest = np.zeros(self.cell_count) if outside is None else outside / sqrt(self._prior.precision)
         return np.concatenate((self._estimate_query(query, inside)[1], rest))
 
     def observe(self, query: QueryRow, value: float, precision: Precision) -> bool:
         noise = noise_variance(query, precision)
         inside, outside = self._split_query(query)
+        whole = float(np.linalg.norm(query.support_weights))
         if self._prior is not None and outside is not None and inside is not None:
-            length = float(np.linalg.norm(outside))
-            self._add_unseen_direction(outside / length, self._prior)
-            inside, outside = (None if self._basis is None else np.append(inside, length)), None
+            seen, unknown = self._split_outside(outside, whole)
+            if unknown is not None and float(np.linalg.norm(unknown)) < NEW_DIRECTION_SHARE * whole:
+                return False
+            length = float(np.linalg.norm(seen))
+            if length > (KNOWN_SHARE if self._prior.drop_known is None else SEEN_SHARE) * whole:
+                self._add_unseen_direction(self._straighten(seen, whole), self._prior)
+                inside = None if self._basis is None else np.append(inside, length)
+            outside = unknown
         if outside is None:
             self._update_known(inside, query, value, noise)
             return True
         length = float(np.linalg.norm(outside))
-        if length < NEW_DIRECTION_SHARE * float(np.linalg.norm(query.support_weights)):
+        if length < NEW_DIRECTION_SHARE * whole:
             return False
-        self._add_direction(inside, outside / length, length, query, value, noise)
+        self._add_direction(inside, self._straighten(outside, whole), length, query, value, noise)
         return True
 
     def refine_coordinates(self, parents: NDArray[np.int64], shares: Vector) -> None:
@@ -171,16 +195,46 @@ class CovariancePosterior:
         if self._basis is None:
             return None, None
         (low, high), weights = query.support, query.support_weights
-        basis = self._basis[:, : self.rank]
-        inside: Vector = weights @ basis[low:high]
-        outside = -(basis @ inside)
-        outside[low:high] += weights
-        again = outside @ basis  # once more: Gram-Schmidt twice is as good as exact
-        inside += again
-        outside -= basis @ again
+        inside: Vector = weights @ self._basis[low:high, : self.rank]
+        outside = np.zeros(self.cell_count)
+        outside[low:high] = weights
+        met = _nonzero_places(inside)
+        basis = self._basis[:, : self.rank][:, met]
+        if basis.shape[1]:  # none of it for the groups of one question, which share no cell
+            outside -= basis @ inside[met]
+            again = outside @ basis  # once more: Gram-Schmidt twice is as good as exact
+            inside[met] += again
+            outside -= basis @ again
         if np.linalg.norm(outside) <= KNOWN_SHARE * np.linalg.norm(weights):
             return inside, None
         return inside, outside
+
+    def _straighten(self, outside: Vector, whole: float) -> Vector:
+        """Returns the direction of what is outside of the basis of a row of length `whole`, at right angles to the
+        basis also if it is a short rest of a long row."""
+        assert self._basis is not None
+        length = float(np.linalg.norm(outside))
+        direction: Vector = outside / length
+        if length > whole / 2 and (self._prior is None or self._prior.drop_known is None):
+            return direction
+        basis = self._basis[:, : self.rank]
+        for _ in range(2):
+            direction = direction - basis @ (direction @ basis)
+            if self._prior is not None and self._prior.drop_known is not None:  # all or nothing of it is known
+                unknown = self._prior.drop_known(direction)
+                is_unknown = float(unknown @ unknown) > float(direction @ direction) / 2
+                direction = unknown if is_unknown else direction - unknown
+            direction = direction / np.linalg.norm(direction)
+        return direction
+
+    def _split_outside(self, outside: Vector, whole: float) -> tuple[Vector, Vector | None]:
+        """Returns what the prior knows of a row outside of the basis, and the rest (None if zero), for a row of length
+        `whole`."""
+        if self._prior is None or self._prior.drop_known is None:
+            return outside, None
+        unknown = self._prior.drop_known(outside)
+        is_known = float(np.linalg.norm(unknown)) <= KNOWN_SHARE * whole
+        return outside - unknown, None if is_known else unknown
 
     def _estimate_query(self, query: QueryRow, inside: Vector | None) -> tuple[LinearEstimate, Vector]:
         """Returns the estimate, and S^T q: its error as a combination of independent errors of variance 1."""
@@ -191,7 +245,11 @@ class CovariancePosterior:
                 query.support_weights @ self._root[low:high],
             )
         else:
-            value, spread = float(inside @ self._mean[: self.rank]), inside @ self._root[: self.rank, : self.rank]
+            met = _nonzero_places(inside)
+            value, spread = (
+                float(inside @ self._mean[: self.rank]),
+                inside[met] @ self._root[: self.rank, : self.rank][met],
+            )
         if self._pending_count:
             value += float(spread @ self._pending_shift)
             factors, mixed = (
@@ -201,15 +259,21 @@ class CovariancePosterior:
             spread = spread - (mixed.T @ (factors @ spread)) @ factors
         return LinearEstimate(value, float(spread @ spread)), spread
 
-    def _infer_with_prior(self, query: QueryRow, prior: Prior) -> LinearEstimate:
-        """Returns the estimate with what only the prior knows, without computing the direction of that part."""
+    def _infer_with_prior(self, query: QueryRow, prior: Prior) -> LinearEstimate | None:
+        """Returns the estimate with what only the prior knows, without computing the direction of that part if the
+        prior knows all of it."""
         assert self._basis is not None
+        if prior.drop_known is not None:
+            outside = self._split_query(query)[1]
+            whole = float(np.linalg.norm(query.support_weights))
+            if outside is not None and self._split_outside(outside, whole)[1] is not None:
+                return None
         (low, high), weights = query.support, query.support_weights
         inside: Vector = weights @ self._basis[low:high, : self.rank]
         estimate = self._estimate_query(query, inside)[0]
-        whole = float(weights @ weights)
-        rest = whole - float(inside @ inside)
-        if rest < SMALL_REST * whole:  # a difference of near numbers has few digits
+        square = float(weights @ weights)
+        rest = square - float(inside @ inside)
+        if rest < SMALL_REST * square:  # a difference of near numbers has few digits
             outside = -(self._basis[:, : self.rank] @ inside)
             outside[low:high] += weights
             rest = float(outside @ outside)
@@ -232,6 +296,9 @@ class CovariancePosterior:
 
     def _update_known(self, inside: Vector | None, query: QueryRow, value: float, noise: float) -> None:
         known, spread = self._estimate_query(query, inside)
+        if not self._pending_count:
+            self._pending_factors = np.zeros((MAX_PENDING, self.rank))
+            self._pending_product = np.zeros((MAX_PENDING, MAX_PENDING))
         gain = 1.0 / (known.variance + noise)
         count = self._pending_count
         factors, mixed = self._pending_factors[:count], self._pending_product[:count, :count]
@@ -266,7 +333,13 @@ class CovariancePosterior:
     def _drop_full_basis(self) -> None:
         """Once all directions are measured the cells themselves are a basis."""
         if self.rank == self.cell_count and self._basis is not None:
-            self._root, self._mean, self._basis = self._basis @ self._root, self._basis @ self._mean, None
+            cells, places = np.nonzero(self._basis)
+            if len(cells) == self.cell_count:  # each cell was measured by itself
+                lengths = self._basis[cells, places]
+                self._root, self._mean = lengths[:, None] * self._root[places], lengths * self._mean[places]
+            else:
+                self._root, self._mean = self._basis @ self._root, self._basis @ self._mean
+            self._basis = None
 
     def _grow_arrays(self) -> None:
         room = len(self._mean)
@@ -292,6 +365,12 @@ class CovariancePosterior:
     def _clear_pending(self) -> None:
         """Empties the pending product."""
         self._pending_count = 0
-        self._pending_factors = np.zeros((MAX_PENDING, self.rank))
-        self._pending_product = np.zeros((MAX_PENDING, MAX_PENDING))
+        self._pending_factors = self._pending_product = np.zeros((0, 0))
         self._pending_shift = np.zeros(self.rank)
+
+
+def _nonzero_places(inside: Vector) -> NDArray[np.int64] | slice:
+    """Returns where a vector is not zero, if that is in a few places only: rows that share no cells share no
+    directions. Else all places."""
+    places = np.flatnonzero(inside)
+    return places if MANY_PLACES * len(places) <= len(inside) else slice(None)

@@ -1,4 +1,4 @@
-"""Reads the columns of a policy file: types, bounds, steps, keys, bins. Used by `policy_file`."""
+"""Reads the columns of a policy file: types, bounds, steps, keys, bins. Used by `policy.file`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ class Workload(Enum):
 
     MARGINALS = "marginals"
     """Groups, and any subsets of keys, over any combination of columns."""
+    VALUES = "values"
+    """Single values of any combination of columns, and groups by them: cheaper than sets of values."""
     RANGES = "ranges"
     """Between any two edges of the bins of a number."""
     PREFIXES = "prefixes"

@@ -1,6 +1,6 @@
 """`Policy`: the public facts about a table, from which alone prices and sensitivities follow; and its `Column`s.
 
-Policy files are read by `policy_file`; this module defines what a valid policy is, and its JSON form.
+Policy files are read by `policy.file`; this module defines what a valid policy is, and its JSON form.
 """
 
 from __future__ import annotations

@@ -55,8 +55,9 @@ TOP_SETTINGS = (
     ),
     PolicySetting(
         "expect", '["marginals", "SELECT ..."]',
-        "What will probably be asked, so that a look at a cube is chosen for it: any of `marginals` (groups and "
-        "subsets of keys), `ranges` and `prefixes` (of numbers with bins), examples as SQL, names of queries.",
+        "What will probably be asked, so that a look at a cube is chosen for it: any of `values` (single "
+        "values, and groups), `marginals` (groups, and subsets of keys), `ranges` and `prefixes` (of numbers with "
+        "bins), examples as SQL, names of queries.",
     ),
     PolicySetting(
         "hide_questions", "true or false",

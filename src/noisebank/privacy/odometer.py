@@ -1,7 +1,7 @@
 """The privacy odometer: the epsilon of a budget that was raised after answers were given, valid at every moment.
 
 A conversion such as `budget_precision` is true for an amount that was fixed before the first answer. How far a budget
-is raised may depend on the answers. So here a line takes its place that the privacy loss seldom crosses at any moment.
+is raised may depend on the answers. The bound here holds at every moment: a line that the privacy loss seldom crosses.
 Proof: docs/proofs/odometer.md.
 """
 

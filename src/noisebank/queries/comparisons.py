@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
 from functools import reduce
 
@@ -31,6 +31,7 @@ HOLDS: dict[type[exp.Expr], Callable[[Fraction], bool]] = {
     exp.LTE: lambda x: x <= 0, exp.GT: lambda x: x > 0, exp.GTE: lambda x: x >= 0,
 }  # fmt: skip
 """Of left minus right."""
+SIGNS = (Fraction(-1), Fraction(0), Fraction(1))
 
 
 def compare_expressions(
@@ -67,6 +68,28 @@ def compare_expressions(
     return true, false
 
 
+def find_members(algebra: RowAlgebra, value: RowExpression, members: Collection[Fraction]) -> Outcomes:
+    """Returns where a number or date is one of these, and where it is none of them: `IN` over a list of any length."""
+    builder = algebra.builder
+    true = false = FALSE
+    for arm in value.arms:
+        if arm.value is None:
+            continue
+        inside, outside = _split_members(algebra, arm.value, members)
+        true = builder.disjunction(true, builder.conjunction(arm.where, inside))
+        false = builder.disjunction(false, builder.conjunction(arm.where, outside))
+    return true, false
+
+
+def _split_members(algebra: RowAlgebra, value: Value, members: Collection[Fraction]) -> Outcomes:
+    if isinstance(value, StepFunction):
+        return _split_levels(algebra, value, lambda level: level in members)
+    assert isinstance(value, Polynomial)
+    if value.is_constant:
+        return (TRUE, FALSE) if value.constant in members else (FALSE, TRUE)
+    return algebra.where_members(value, members)
+
+
 def _compare_values(
     algebra: RowAlgebra,
     columns: Mapping[str, Column],
@@ -78,43 +101,43 @@ def _compare_values(
 ) -> Iterator[Arm]:
     builder = algebra.builder
     if isinstance(a, StepFunction) and isinstance(b, Polynomial) and b.is_constant:
-        yield from _split(algebra, where, _levels_where(algebra, a, lambda x: HOLDS[operator](x - b.constant)))
+        yield from _split(algebra, where, _split_levels(algebra, a, lambda x: HOLDS[operator](x - b.constant)))
     elif isinstance(b, StepFunction) and isinstance(a, Polynomial) and a.is_constant:
-        yield from _split(algebra, where, _levels_where(algebra, b, lambda x: HOLDS[operator](a.constant - x)))
+        yield from _split(algebra, where, _split_levels(algebra, b, lambda x: HOLDS[operator](a.constant - x)))
     elif isinstance(a, (Polynomial, StepFunction)):
         for first in algebra.expand([Arm(where, a)]):
             for second in algebra.expand([Arm(first.where, b)]):
                 assert isinstance(first.value, Polynomial) and isinstance(second.value, Polynomial)
-                holds = _sign_predicate(algebra, operator, first.value.minus(second.value))
-                yield from _split(algebra, second.where, holds)
+                difference = first.value.minus(second.value)
+                yield from _split(algebra, second.where, _sign_outcomes(algebra, operator, difference))
     else:
         equal = _equal_predicate(algebra, columns, a, b, results)
-        yield from _split(algebra, where, equal if operator is exp.EQ else builder.negation(equal))
+        outcomes = equal, builder.negation(equal)
+        yield from _split(algebra, where, outcomes if operator is exp.EQ else outcomes[::-1])
 
 
-def _split(algebra: RowAlgebra, where: Predicate, holds: Predicate) -> Iterator[Arm]:
-    yield Arm(algebra.builder.conjunction(where, holds), True)
-    yield Arm(algebra.builder.conjunction(where, algebra.builder.negation(holds)), False)
+def _split(algebra: RowAlgebra, where: Predicate, outcomes: Outcomes) -> Iterator[Arm]:
+    yield Arm(algebra.builder.conjunction(where, outcomes[0]), True)
+    yield Arm(algebra.builder.conjunction(where, outcomes[1]), False)
 
 
-def _levels_where(algebra: RowAlgebra, function: StepFunction, holds: Callable[[Fraction], bool]) -> Predicate:
-    ranges = [piece for value, values in function.levels if holds(value) for piece in values.ranges]
-    return algebra.builder.in_values(function.column, join_ranges(ranges))
+def _split_levels(algebra: RowAlgebra, function: StepFunction, holds: Callable[[Fraction], bool]) -> Outcomes:
+    inside = join_ranges(piece for value, values in function.levels if holds(value) for piece in values.ranges)
+    return algebra.split_values(function.column, inside)
 
 
-def _sign_predicate(algebra: RowAlgebra, operator: type[exp.Expr], difference: Polynomial) -> Predicate:
-    builder = algebra.builder
-    minus = difference.scale_by(Fraction(-1))
-    if operator is exp.GTE:
-        return algebra.at_least_zero(difference)
-    if operator is exp.LTE:
-        return algebra.at_least_zero(minus)
-    if operator is exp.GT:
-        return builder.negation(algebra.at_least_zero(minus))
-    if operator is exp.LT:
-        return builder.negation(algebra.at_least_zero(difference))
-    equal = builder.conjunction(algebra.at_least_zero(difference), algebra.at_least_zero(minus))
-    return equal if operator is exp.EQ else builder.negation(equal)
+def _sign_outcomes(algebra: RowAlgebra, operator: type[exp.Expr], difference: Polynomial) -> Outcomes:
+    """Returns where a difference has a sign for which a comparison is true, and where it has another one.
+
+    Neither holds the missing value: `> 5` and `>= 6` of whole numbers are one condition.
+    """
+    true, false = (
+        reduce(
+            algebra.builder.disjunction, (algebra.where_sign(difference, sign) for sign in SIGNS if holds(sign)), FALSE
+        )
+        for holds in (HOLDS[operator], lambda sign: not HOLDS[operator](sign))
+    )
+    return true, false
 
 
 def _equal_predicate(

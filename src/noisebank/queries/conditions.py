@@ -7,7 +7,6 @@ set of values for which it is *true*.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import reduce
@@ -18,7 +17,10 @@ from sqlglot import exp
 from noisebank.core.errors import BadQuery, BadRequest, UnsupportedQuery
 from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
-from noisebank.queries.comparisons import compare_expressions, find_key
+from noisebank.queries.comparisons import compare_expressions, find_key, find_members
+from noisebank.queries.dates import parse_date_texts
+from noisebank.queries.key_functions import match_texts
+from noisebank.queries.patterns import PATTERNS, read_pattern
 from noisebank.queries.predicates import FALSE, TRUE, Predicate, PredicateBuilder
 from noisebank.queries.row_expressions import ExpressionParser
 from noisebank.queries.row_values import RowAlgebra, RowExpression, ValueType
@@ -28,7 +30,6 @@ Literal = Fraction | str | bool
 SUPPORTED_CONDITIONS = (
     "a condition compares columns and row expressions with values: =, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS NULL"
 )
-PATTERNS = (exp.Like, exp.ILike, exp.StartsWith)
 
 MIRRORED_OPERATORS: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ
@@ -135,6 +136,9 @@ class ConditionParser:
             return self.builder.conjunction(low[0], high[0]), self.builder.disjunction(low[1], high[1])
         if isinstance(node, exp.In):
             _refuse_subquery(node)
+            members = self._find_members(node)
+            if members is not None:
+                return members
             true, false = FALSE, TRUE
             for item in node.expressions:
                 outcome = self._compare(node, exp.EQ, node.this, item)
@@ -143,6 +147,8 @@ class ConditionParser:
             return true, false
         if isinstance(node, exp.Is):
             return self._parse_computed_is(node)
+        if isinstance(node, PATTERNS):
+            return match_texts(self.expressions, node)
         if type(node) in MIRRORED_OPERATORS:
             return self._compare(node, type(node), node.this, node.expression)
         if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
@@ -153,6 +159,20 @@ class ConditionParser:
                 raise BadQuery(f"{_sql(node)} is {expression.type.value}, not a condition: compare it")
             return self._gather(expression, True), self._gather(expression, False)
         raise UnsupportedQuery(_sql(node), SUPPORTED_CONDITIONS)
+
+    def _find_members(self, node: exp.In) -> tuple[Predicate, Predicate] | None:
+        """Returns the outcomes of IN where a number or date is compared with constants; None where it is not."""
+        items = [self.expressions.parse_expression(item) for item in node.expressions]
+        value = self.expressions.parse_expression(node.this)
+        if value.type in (ValueType.DATE, ValueType.TIMESTAMP):
+            items = [parse_date_texts(item) if item.type is ValueType.TEXT else item for item in items]
+            fits = all(item.type in (ValueType.DATE, ValueType.TIMESTAMP) for item in items)
+        else:
+            fits = value.type is ValueType.NUMBER and all(item.type is ValueType.NUMBER for item in items)
+        members = {item.constant for item in items if item.constant is not None} if fits else set()
+        if not fits or any(item.constant is None for item in items):
+            return None
+        return find_members(self.expressions.algebra, value, members)
 
     def _parse_computed_is(self, node: exp.Is) -> tuple[Predicate, Predicate]:
         """IS is never unknown."""
@@ -228,19 +248,9 @@ class ConditionParser:
     def _parse_pattern(self, node: exp.Expr) -> tuple[Column, ValueSet]:
         """LIKE on declared keys is a set of keys. A value that is none of them is not known, and so not like it."""
         column = self._parse_column(node.this)
-        pattern = node.expression.unnest()
         if column.kind is not Kind.TEXT:
             raise BadQuery(f"column {column.name} is {column.kind.value}, not text: LIKE needs declared keys")
-        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-            raise UnsupportedQuery(_sql(node), "LIKE takes a pattern in single quotes")
-        text = str(pattern.this)
-        if isinstance(node, exp.StartsWith):
-            matches = [key.startswith(text) for key in column.key_names]
-        else:
-            form = re.compile(
-                _translate_pattern(text), re.DOTALL | (re.IGNORECASE if isinstance(node, exp.ILike) else 0)
-            )
-            matches = [form.fullmatch(key) is not None for key in column.key_names]
+        matches = read_pattern(node)(column.key_names)
         column_domain(column)  # refuses a column without keys
         return column, make_value_set(number for number, is_match in enumerate(matches) if is_match)
 
@@ -320,21 +330,6 @@ def _is_leaf(node: exp.Expr) -> bool:
 def _refuse_subquery(node: exp.In) -> None:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
         raise UnsupportedQuery("IN over a query", "write the values: IN (1, 2, 3)")
-
-
-def _translate_pattern(pattern: str) -> str:
-    """Returns the regular expression of a LIKE pattern; a backslash takes the next character as it stands.
-
-    >>> _translate_pattern("I2%"), _translate_pattern("a_b")
-    ('I2.*', 'a.b')
-    """
-    parts, signs = [], iter(pattern)
-    for sign in signs:
-        if sign == "\\":
-            parts.append(re.escape(next(signs, sign)))
-        else:
-            parts.append({"%": ".*", "_": "."}.get(sign, re.escape(sign)))
-    return "".join(parts)
 
 
 def _sql(node: exp.Expr) -> str:

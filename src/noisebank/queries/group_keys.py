@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 
 from sqlglot import exp
 
@@ -34,6 +35,8 @@ from noisebank.queries.row_values import (
 )
 from noisebank.queries.values import ValueSet, make_value_set
 
+MAX_OWN_VALUES = 1_000
+"""Of a column that is grouped by its values as it stands. More of them are a mistake rather than a wish."""
 Label = Fraction | str
 Pieces = dict[Label, ValueSet]
 
@@ -48,11 +51,16 @@ class GroupKey:
     is_text: bool = False
     """Whether the groups of an expression are called by texts, which ORDER BY sorts as such."""
 
+    @property
+    def is_number(self) -> bool:
+        """Whether the groups of an expression are numbers."""
+        return not self.is_text and self.labels is not None and all(map(_is_number, self.labels.names))
+
 
 def parse_group_key(node: exp.Expr, conditions: ConditionParser) -> GroupKey:
     """Returns the key that a node of GROUP BY is. Only values that rows in the WHERE clause can have are groups."""
     bare = node.unnest()
-    if isinstance(bare, exp.Column):
+    if isinstance(bare, exp.Column) and not has_own_values(find_column(bare, conditions.columns)):
         return GroupKey(find_column(bare, conditions.columns).name)
     sql = str(bare.sql(dialect="duckdb"))[:60]
     if isinstance(bare, (exp.Literal, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)):
@@ -60,6 +68,13 @@ def parse_group_key(node: exp.Expr, conditions: ConditionParser) -> GroupKey:
     expression = conditions.expressions.parse_expression(bare)
     grouping = _Grouping(conditions.expressions.algebra, conditions.columns, expression, sql)
     return grouping.make_key(format_clock if grouping.is_clock else format_fraction)
+
+
+def has_own_values(column: Column) -> bool:
+    """Whether a number without keys and bins has so few values that each of them is a group."""
+    if not column.is_numeric or column.keys or column.bins or column.low is None or column.high is None:
+        return False
+    return column.high - column.low < MAX_OWN_VALUES
 
 
 class _Grouping:
@@ -168,6 +183,13 @@ def _order_labels(labels: list[Label], format_number: Callable[[Fraction], str])
     if len(numbers) < len(labels):
         return AxisLabels(names, tuple(range(len(labels))))
     return AxisLabels(names, tuple(place for _, place in sorted(numbers)))
+
+
+def _is_number(label: str) -> bool:
+    try:
+        return isfinite(float(label))
+    except ValueError:
+        return False
 
 
 def format_fraction(value: Fraction) -> str:

@@ -124,7 +124,10 @@ def _merge_aggregated(outer: exp.Select, inner: exp.Select, columns: _OuterColum
     """Returns the inner SELECT with the outer one's results, conditions and order."""
     if _is_aggregated(outer):
         group = inner.args.get("group")
-        keys = ", ".join(each.sql(dialect="duckdb") for each in group.expressions) if group else "value"
+        named = (
+            [_name_position(each, inner).sql(dialect="duckdb") for each in group.expressions] if group else ["value"]
+        )
+        keys = ", ".join(named)
         raise UnsupportedQuery(
             f"an aggregate of one number for each {keys}"[:200],
             "aggregates are about the table's rows, and not about what was computed for each person or group",
@@ -149,6 +152,14 @@ def _merge_aggregated(outer: exp.Select, inner: exp.Select, columns: _OuterColum
     if inner.args.get("order") is not None and expanded.args.get("order") is None:
         merged.set("order", _name_order(inner, columns))
     return merged
+
+
+def _name_position(node: exp.Expr, select: exp.Select) -> exp.Expr:
+    """Returns what a position in GROUP BY stands for."""
+    if isinstance(node, exp.Literal) and node.is_int and 1 <= int(node.name) <= len(select.expressions):
+        selected: exp.Expr = select.expressions[int(node.name) - 1].unalias()
+        return selected
+    return node
 
 
 def _name_order(inner: exp.Select, columns: _OuterColumns) -> exp.Order:

@@ -56,9 +56,10 @@ def join_extremes(parser: ExpressionParser, sign: int, left: RowExpression, righ
 
 def _choose(parser: ExpressionParser, where: Predicate, a: Value, b: Value, sign: int) -> Iterable[Arm]:
     assert isinstance(a, Polynomial) and isinstance(b, Polynomial)
-    first = parser.algebra.at_least_zero(a.minus(b).scale_by(Fraction(sign)))
+    difference = a.minus(b).scale_by(Fraction(sign))
+    first, second = parser.algebra.at_least_zero(difference), parser.algebra.where_sign(difference, Fraction(-1))
     yield Arm(parser.builder.conjunction(where, first), a)
-    yield Arm(parser.builder.conjunction(where, parser.builder.negation(first)), b)
+    yield Arm(parser.builder.conjunction(where, second), b)
 
 
 def parse_clamp(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
@@ -104,8 +105,9 @@ def _map_signs(
             continue
         assert isinstance(arm.value, Polynomial)
         first = parser.algebra.at_least_zero(arm.value)
+        second = parser.algebra.where_sign(arm.value, Fraction(-1))
         arms.append(Arm(parser.builder.conjunction(arm.where, first), positive(arm.value)))
-        arms.append(Arm(parser.builder.conjunction(arm.where, parser.builder.negation(first)), negative(arm.value)))
+        arms.append(Arm(parser.builder.conjunction(arm.where, second), negative(arm.value)))
     return parser.algebra.make_expression(NUMBER, arms)
 
 
@@ -154,6 +156,10 @@ def parse_cast(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
         if not all(is_on_grid(arm.value, unit) for arm in value.arms):
             raise UnsupportedQuery(describe_node(node), "engines round in different ways: write ROUND, FLOOR or CEIL")
         return value
+    if value.type is TEXT and name in WHOLE_TYPES:
+        from noisebank.queries.key_functions import read_whole_numbers
+
+        return read_whole_numbers(parser, value, node)
     if name in CLOCK_TYPES:
         return _cast_clock(parser, value, CLOCK_TYPES[name], node)
     if value.type is NUMBER and name in ("TEXT", "VARCHAR") and not target.expressions:

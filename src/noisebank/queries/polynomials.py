@@ -20,6 +20,8 @@ Monomial = tuple[str, ...]
 Interval = tuple[int, int]
 MAX_DEGREE = 4
 MAX_MONOMIALS = 64
+MAX_NUMBER = 10**400
+"""Of a product's numerators and denominators: powers of powers of constants would grow beyond any time and memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Polynomial:
         product = make_polynomial((tuple(sorted(a + b)), p * q) for a, p in self.terms for b, q in other.terms)
         if any(len(monomial) > MAX_DEGREE for monomial, _ in product.terms) or len(product.terms) > MAX_MONOMIALS:
             raise UnsupportedQuery("a product this long", f"multiply at most {MAX_DEGREE} columns")
+        if any(max(abs(number.numerator), number.denominator) > MAX_NUMBER for _, number in product.terms):
+            raise UnsupportedQuery("a product this large", "write numbers of ordinary size")
         return product
 
     def normalize(self) -> tuple[Polynomial, Fraction]:

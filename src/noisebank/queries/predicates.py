@@ -16,6 +16,7 @@ from typing import Any
 from noisebank.core.errors import UnsupportedQuery
 from noisebank.policy.model import Column
 from noisebank.queries.computed import resolve_column
+from noisebank.queries.effort import add_steps
 from noisebank.queries.values import ValueSet, column_domain, parse_values
 
 MAX_NODES = MAX_PATHS = 2_000
@@ -152,6 +153,7 @@ class PredicateBuilder:
         key = (name, id(left), id(right))
         if key not in self._memo:
             column = min(left.column, right.column)
+            add_steps(len(left.branches) * len(right.branches) // 4)
             parts = [
                 (values & others, self._apply_operator(name, a, b, leaf))
                 for values, a in self._branches_on(left, column)
@@ -169,6 +171,7 @@ class PredicateBuilder:
 
     def _make_node(self, column: str, parts: list[tuple[ValueSet, Predicate]]) -> Predicate:
         joined: dict[int, tuple[ValueSet, Predicate]] = {}
+        add_steps(sum(1 + len(values.ranges) for values, _ in parts))
         for values, child in parts:
             if values:
                 known = joined.get(id(child))

@@ -38,6 +38,8 @@ class Frame:
     """Whether rows with the same keys in ORDER BY are added up with the last one."""
     is_mean: bool = False
     """Whether the sum is divided by the number of rows, which is public."""
+    is_first: bool = False
+    """Whether only the first of all rows of the partition is taken: FIRST_VALUE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,21 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouping:
+    """GROUPING(keys): one bit per key, 1 where the row is about all of its values together."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """CASE over the keys of a row, in ORDER BY: the first constant whose condition holds."""
+
+    cases: tuple[tuple[Condition, Number | Text], ...]
+    default: Number | Text | None
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """A comparison of expressions or keys (=, <>, <, <=, >, >=, IS NULL), or AND, OR, NOT of conditions."""
 
@@ -91,19 +108,19 @@ class Condition:
     arguments: tuple[Expression | Key | Text | Condition, ...]
 
 
-Expression = Number | Released | Total | Ranking | Operation
+Expression = Number | Released | Total | Ranking | Operation | Grouping
 
 
 @dataclass(frozen=True, slots=True)
 class OrderTerm:
     """One term of ORDER BY: a key or an expression."""
 
-    by: Key | Expression
+    by: Key | Expression | Choice
     descending: bool = False
     nulls_first: bool = False
 
 
-def list_aggregates(node: Expression | Key | Text | Condition) -> Iterator[int]:
+def list_aggregates(node: Expression | Key | Text | Condition | Choice) -> Iterator[int]:
     """Yields the index of each aggregate that an expression or condition reads."""
     if isinstance(node, Released):
         yield node.aggregate
@@ -117,7 +134,7 @@ def list_aggregates(node: Expression | Key | Text | Condition) -> Iterator[int]:
             yield from list_aggregates(argument)
 
 
-def is_noisy(node: Expression | Key | Text | Condition) -> bool:
+def is_noisy(node: Expression | Key | Text | Condition | Choice) -> bool:
     """Whether an expression or condition depends on released numbers."""
     return next(list_aggregates(node), None) is not None
 
@@ -131,7 +148,7 @@ def is_linear(node: Expression, aggregates: Collection[int]) -> bool:
     if isinstance(node, Number):
         return True
     if (
-        isinstance(node, Ranking)
+        isinstance(node, (Ranking, Grouping))
         or node.function not in ("+", "-", "*", "/")
         or not all(is_linear(each, aggregates) for each in node.arguments)
     ):
@@ -142,7 +159,7 @@ def is_linear(node: Expression, aggregates: Collection[int]) -> bool:
     return node.function in ("+", "-") or isinstance(left, Number) or isinstance(right, Number)
 
 
-def list_totals(node: Expression | Key | Text | Condition) -> Iterator[Total]:
+def list_totals(node: Expression | Key | Text | Condition | Choice) -> Iterator[Total]:
     """Yields the sums over other rows that an expression or condition reads."""
     if isinstance(node, Total):
         yield node
@@ -151,7 +168,7 @@ def list_totals(node: Expression | Key | Text | Condition) -> Iterator[Total]:
             yield from list_totals(argument)
 
 
-def list_rankings(node: Expression | Key | Text | Condition) -> Iterator[Ranking]:
+def list_rankings(node: Expression | Key | Text | Condition | Choice) -> Iterator[Ranking]:
     """Yields the ranks that an expression or condition reads."""
     if isinstance(node, Ranking):
         yield node
@@ -160,6 +177,6 @@ def list_rankings(node: Expression | Key | Text | Condition) -> Iterator[Ranking
             yield from list_rankings(argument)
 
 
-def reads_other_rows(node: Expression | Key | Text | Condition) -> bool:
+def reads_other_rows(node: Expression | Key | Text | Condition | Choice) -> bool:
     """Whether a number of other rows goes into an expression or condition."""
     return any(True for _ in list_totals(node)) or any(True for _ in list_rankings(node))

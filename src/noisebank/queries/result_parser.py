@@ -19,8 +19,10 @@ from noisebank.queries.conditions import find_column
 from noisebank.queries.derived import Aggregate, AggregateRewriter, strip_parens
 from noisebank.queries.groups import column_labels
 from noisebank.queries.result_expressions import (
+    Choice,
     Condition,
     Expression,
+    Grouping,
     Key,
     Number,
     Operation,
@@ -41,6 +43,8 @@ COMPARISONS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 PLAIN_AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Filter)
 MAX_POWER = 4
+MAX_BASE = 64
+"""Parts of what a power is taken of: powers of powers would be as many copies as no time is enough for."""
 MAX_DIGITS = 12
 """Of ROUND, on both sides of the point."""
 
@@ -54,9 +58,11 @@ class ResultParser:
         find_key: Callable[[exp.Expr], str | None],
         keys: Mapping[str, Column],
         text_keys: Collection[str] = (),
+        number_keys: Collection[str] = (),
     ) -> None:
-        """`keys` are declared columns, `text_keys` the names of expressions whose groups are texts."""
-        self._rewriter, self.find_key, self._columns, self._text_keys = rewriter, find_key, keys, text_keys
+        """`keys` are declared columns, `text_keys` and `number_keys` expressions whose groups are texts, or numbers."""
+        self._rewriter, self.find_key, self._columns = rewriter, find_key, keys
+        self._text_keys, self._number_keys = text_keys, number_keys
         self.aggregates: list[Aggregate] = []
 
     def parse_expression(self, node: exp.Expr) -> Expression:
@@ -65,6 +71,8 @@ class ResultParser:
         if isinstance(bare, (exp.DPipe, exp.Concat, exp.TimeToStr, exp.Format)) and any(bare.find_all(exp.AggFunc)):
             text = bare.sql(dialect="duckdb")[:60]
             raise UnsupportedQuery(f"a text made of results ({text})", "results are numbers: add signs to them outside")
+        if isinstance(bare, (exp.Grouping, exp.GroupingId)):
+            return self._parse_grouping(bare)
         public = self._write_public_rows(bare)
         if self.is_linear_node(bare):
             value = _fold_constant(public)
@@ -118,13 +126,37 @@ class ResultParser:
         """Returns one term of ORDER BY; `columns` are the table's columns by name in lower case."""
         bare = strip_parens(node.this)
         name = bare.name.lower() if isinstance(bare, exp.Column) and not bare.table else None
-        term: Key | Expression
+        term: Key | Expression | Choice
         if name is not None and name in columns:
             term = columns[name]
         else:
             key = self.find_key(bare)
-            term = self.make_key(key) if key is not None else self.parse_expression(bare)
+            choice = self._parse_choice(bare) if isinstance(bare, exp.Case) else None
+            term = self.make_key(key) if key is not None else choice or self.parse_expression(bare)
         return OrderTerm(term, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+    def _parse_choice(self, node: exp.Case) -> Choice | None:
+        """Returns a CASE over keys with constant results; None where it is about aggregates."""
+        if node.find(exp.AggFunc):
+            return None
+        cases = []
+        for branch in node.args["ifs"]:
+            test = exp.EQ(this=node.this.copy(), expression=branch.this.copy()) if node.this else branch.this
+            cases.append((self.parse_condition(test), self._parse_constant(branch.args["true"])))
+        default = node.args.get("default")
+        choice = Choice(tuple(cases), None if default is None else self._parse_constant(default))
+        constants = [constant for constant in (*(value for _, value in cases), choice.default) if constant is not None]
+        if len({type(constant) for constant in constants}) > 1:
+            raise BadQuery("ORDER BY CASE takes numbers or texts, and not both")
+        return choice
+
+    def _parse_constant(self, node: exp.Expr) -> Number | Text:
+        bare, value = strip_parens(node), _fold_constant(node)
+        if value is not None:
+            return Number(value)
+        if isinstance(bare, exp.Literal):
+            return Text(str(bare.this))
+        raise UnsupportedQuery(f"ORDER BY CASE with {bare.sql(dialect='duckdb')[:40]}", "give constants: THEN 1 ELSE 2")
 
     def make_key(self, name: str) -> Key:
         """Returns a key of the row."""
@@ -176,6 +208,12 @@ class ResultParser:
         self.aggregates.append(aggregate)
         return Released(len(self.aggregates) - 1)
 
+    def _parse_grouping(self, node: exp.Grouping | exp.GroupingId) -> Grouping:
+        keys = [self.find_key(each) for each in node.expressions]
+        if not keys or None in keys or len(keys) > MAX_DIGITS:
+            raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], "GROUPING takes keys of GROUP BY")
+        return Grouping(tuple(key for key in keys if key is not None))
+
     def _parse_arithmetic(self, node: exp.Expr) -> Expression:
         left, right = self.parse_expression(node.this), self.parse_expression(node.expression)
         if isinstance(node, exp.Div) and right == Number(Fraction(0)):
@@ -199,6 +237,8 @@ class ResultParser:
             return Operation("SQRT", (base,))
         if exponent is None or exponent not in range(1, MAX_POWER + 1):
             raise UnsupportedQuery(node.sql(dialect="duckdb")[:60], f"POWER takes 0.5, or 1 to {MAX_POWER}")
+        if _count_nodes(base) > MAX_BASE:
+            raise UnsupportedQuery(f"a power of this much: {node.sql(dialect='duckdb')[:40]}", "ask for its parts")
         factor = Operation("ABS", (base,)) if exponent % 2 == 0 else base
         return reduce(lambda left, right: Operation("*", (left, right)), [factor] * int(exponent))
 
@@ -246,7 +286,8 @@ class ResultParser:
         """Refuses what compares a key with anything but one of its values."""
         texts = [each.value for each in condition.arguments if isinstance(each, Text)]
         keys = [each.name for each in condition.arguments if isinstance(each, Key)]
-        if not texts and not keys:
+        numbers = [each for each in condition.arguments if isinstance(each, Number)]
+        if (not texts and not keys) or (len(keys) == len(numbers) == 1 and keys[0] in self._number_keys):
             return condition
         if len(texts) != 1 or len(keys) != 1 or condition.operator not in ("=", "<>"):
             raise UnsupportedQuery("this condition of HAVING", "compare a key with one of its values: =, <> or IN")
@@ -255,6 +296,10 @@ class ResultParser:
         if texts[0] not in labels:
             raise BadQuery(f"{texts[0]!r} is no key of {keys[0]}; there are {', '.join(map(repr, labels[:12]))}")
         return condition
+
+
+def _count_nodes(node: Expression) -> int:
+    return 1 + sum(map(_count_nodes, node.arguments)) if isinstance(node, Operation) else 1
 
 
 def _counts_all(node: exp.Count) -> bool:

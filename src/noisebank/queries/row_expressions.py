@@ -19,7 +19,9 @@ from noisebank.core.units import parse_exact
 from noisebank.policy.model import Column, Kind
 from noisebank.queries.date_functions import DATE_FUNCTIONS, parse_date_part, refuse_age, refuse_moving
 from noisebank.queries.dates import is_date_expression, join_dates, shift_by_interval
+from noisebank.queries.key_functions import KEY_FUNCTIONS, parse_both_trim, parse_initcap
 from noisebank.queries.number_functions import FUNCTIONS, describe_node, parse_clamp
+from noisebank.queries.patterns import PATTERNS
 from noisebank.queries.polynomials import Polynomial, make_constant, make_polynomial
 from noisebank.queries.predicates import FALSE, TRUE, Predicate
 from noisebank.queries.row_functions import map_values, round_zero, take_remainder
@@ -31,12 +33,13 @@ Outcomes = tuple[Predicate, Predicate]
 """The rows for which a condition is true, and those for which it is false; for all others it is unknown."""
 NUMBER, TEXT, TRUTH = ValueType.NUMBER, ValueType.TEXT, ValueType.TRUTH
 CONDITIONS = (
-    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.Like,
-    exp.ILike, exp.StartsWith, exp.Boolean, exp.NullSafeEQ, exp.NullSafeNEQ,
+    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is,
+    exp.Boolean, exp.NullSafeEQ, exp.NullSafeNEQ, *PATTERNS,
 )  # fmt: skip
 SUPPORTED_FUNCTIONS = (
     "of single rows, use +, -, *, / by constants, CASE, COALESCE, NULLIF, ABS, SIGN, GREATEST, LEAST, CLAMP, FLOOR, "
-    "CEIL, ROUND, MOD, POWER, width_bucket, UPPER, LEFT, SUBSTRING, DATE_TRUNC, EXTRACT and STRFTIME"
+    "CEIL, ROUND, MOD, POWER, width_bucket, UPPER, LEFT, SUBSTRING, SPLIT_PART, REPLACE, DATE_TRUNC, EXTRACT and "
+    "STRFTIME"
 )
 
 
@@ -245,6 +248,7 @@ PARSERS: dict[type[exp.Expr], Callable[[ExpressionParser, exp.Expr], RowExpressi
     **FUNCTIONS,
     **DATE_FUNCTIONS,
     **TEXT_FUNCTIONS,
+    **KEY_FUNCTIONS,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), ExpressionParser._parse_arithmetic),
     **dict.fromkeys((exp.Case, exp.If), ExpressionParser._parse_case),
     exp.Neg: ExpressionParser._parse_negative,
@@ -259,6 +263,8 @@ NAMED_FUNCTIONS: dict[str, Callable[[ExpressionParser, exp.Expr], RowExpression]
     "clamp": parse_clamp,
     "date_part": parse_date_part,
     "age": refuse_age,
+    "btrim": parse_both_trim,
+    "initcap": parse_initcap,
     **dict.fromkeys(("now", "today", "getdate"), refuse_moving),
 }
 

@@ -6,19 +6,20 @@ and GREATEST leave nothing but predicates, polynomials and functions of one colu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
-from math import lcm
+from math import isqrt, lcm
 
 from noisebank.core.errors import UnsupportedQuery
 from noisebank.queries.computed import name_cycle, name_polynomial
+from noisebank.queries.effort import add_steps
 from noisebank.queries.polynomials import Polynomial, make_constant, make_polynomial, solve_at_least
 from noisebank.queries.predicates import FALSE, TRUE, Predicate, PredicateBuilder
-from noisebank.queries.values import ValueRange, ValueSet, join_ranges
+from noisebank.queries.values import ValueRange, ValueSet, join_ranges, make_value_set
 
 MAX_ARMS = 300
 """More than anybody writes by hand: every arm is a condition of its own."""
@@ -109,6 +110,7 @@ class RowAlgebra:
                 f"a function with more than {MAX_LEVELS} values", "use WHERE to look at fewer, or a coarser function"
             )
         self._levels += int(count)
+        add_steps(2 * int(count))
 
     def make_expression(self, kind: ValueType, arms: Iterable[Arm]) -> RowExpression:
         """Returns the expression with these arms; arms with one value are joined."""
@@ -175,11 +177,59 @@ class RowAlgebra:
         """Returns the rows for which a polynomial is not negative, among those where it is not NULL."""
         if polynomial.is_constant:
             return TRUE if polynomial.constant >= 0 else FALSE
+        column, solved = self._solve_at_least_zero(polynomial)
+        return self.builder.in_values(column, solved)
+
+    def where_sign(self, polynomial: Polynomial, sign: Fraction) -> Predicate:
+        """Returns the rows for which a polynomial is negative, zero or positive, as `sign` is; NULL is none of them."""
+        if polynomial.is_constant:
+            return TRUE if _sign_of(polynomial.constant) == sign else FALSE
+        column, least = self._solve_at_least_zero(polynomial)
+        _, most = self._solve_at_least_zero(polynomial.scale_by(Fraction(-1)))
+        if not sign:
+            return self.builder.in_values(column, least & most)
+        inside, outside = (least, most) if sign > 0 else (most, least)
+        return self.builder.in_values(column, outside.complement_in(inside))
+
+    def where_members(self, polynomial: Polynomial, members: Collection[Fraction]) -> tuple[Predicate, Predicate]:
+        """Returns the rows for which a polynomial is one of these numbers, and those for which it is none of them.
+
+        Requires: not constant. NULL is neither.
+        """
+        column, square, factor, constant = as_univariate(polynomial)
+        domain = ValueSet(self.builder.domain_of(column).ranges)
+        roots = (root for member in members for root in _find_roots(square, factor, constant - member, domain))
+        return self.split_values(column, make_value_set(roots))
+
+    def split_values(self, column: str, inside: ValueSet) -> tuple[Predicate, Predicate]:
+        """Returns where a column has one of these values, and where it has another one; NULL is neither."""
+        outside = inside.complement_in(ValueSet(self.builder.domain_of(column).ranges))
+        return self.builder.in_values(column, inside), self.builder.in_values(column, outside)
+
+    def _solve_at_least_zero(self, polynomial: Polynomial) -> tuple[str, ValueSet]:
+        """Returns the column, declared or computed, that decides whether it is at least zero, and where it is."""
         column, square, factor, constant = as_univariate(polynomial)
         scale = reduce(lcm, (square.denominator, factor.denominator, constant.denominator))
         domain = ValueSet(self.builder.domain_of(column).ranges)
-        solved = solve_at_least(int(square * scale), int(factor * scale), int(constant * scale), domain)
-        return self.builder.in_values(column, solved)
+        return column, solve_at_least(int(square * scale), int(factor * scale), int(constant * scale), domain)
+
+
+def _sign_of(number: Fraction) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _find_roots(square: Fraction, factor: Fraction, constant: Fraction, values: ValueSet) -> list[int]:
+    """Returns those of the values x for which square * x^2 + factor * x + constant = 0."""
+    if not square:
+        root = -constant / factor
+        return [int(root)] if root.denominator == 1 and int(root) in values else []
+    scale = lcm(square.denominator, factor.denominator, constant.denominator)
+    a, b, c = int(square * scale), int(factor * scale), int(constant * scale)
+    discriminant = b * b - 4 * a * c
+    if discriminant < 0 or isqrt(discriminant) ** 2 != discriminant:
+        return []
+    tops = {-b - isqrt(discriminant), -b + isqrt(discriminant)}
+    return [top // (2 * a) for top in tops if not top % (2 * a) and top // (2 * a) in values]
 
 
 def as_even_steps(function: StepFunction) -> Polynomial | None:
@@ -223,6 +273,7 @@ def step_levels(
     """
     levels: dict[Fraction, list[ValueRange]] = {}
     count, width = 0, 1
+    add_steps(1)  # refused before the work is done, where there was too much of it already
     if not monotone and sum(high - low + 1 for low, high in values.ranges) > max_steps:
         raise UnsupportedQuery("a function with this many steps", "CLAMP its column, or use coarser steps")
     for low, high in values.ranges:

@@ -24,6 +24,8 @@ def inline_scalars(select: exp.Select) -> exp.Select:
         advice = "ask for both and divide, or for the share of a total: COUNT(*) / SUM(COUNT(*)) OVER ()"
         raise UnsupportedQuery("a subquery beside groups", advice)
     subqueries = [each for node in written.expressions for each in node.find_all(exp.Subquery)]
+    if written.args.get("from_") is None and isinstance(subqueries[0].this, exp.Select):  # SELECT (SELECT ...) / ...
+        written.set("from_", _copy_source(subqueries[0].this))
     if any(not _is_scalar(each, written) for each in subqueries):
         return select  # refused where subqueries are
     outer = written.args.get("where")
@@ -37,6 +39,15 @@ def inline_scalars(select: exp.Select) -> exp.Select:
             _add_filter(aggregate, inner.args.get("where"))
         subquery.replace(exp.paren(inner.expressions[0].unalias().copy()))
     return written
+
+
+def _copy_source(select: exp.Select) -> exp.From | None:
+    """Returns the FROM of a SELECT without its alias."""
+    from_ = select.args.get("from_")
+    copy = None if from_ is None else from_.copy()
+    if copy is not None and isinstance(copy.this, exp.Table):
+        copy.this.set("alias", None)
+    return copy
 
 
 def _is_scalar(subquery: exp.Subquery, outer: exp.Select) -> bool:

@@ -19,7 +19,9 @@ from noisebank.queries.clauses import parse_grouping, split_clauses
 from noisebank.queries.conditions import ConditionParser
 from noisebank.queries.current_time import policy_now, write_moment
 from noisebank.queries.derived import Aggregate, AggregateRewriter, Derivation, strip_parens
+from noisebank.queries.effort import MAX_STEPS, limit_effort
 from noisebank.queries.group_keys import parse_group_key
+from noisebank.queries.hints import list_hints
 from noisebank.queries.inlining import inline_subqueries
 from noisebank.queries.result_expressions import (
     Condition,
@@ -77,6 +79,8 @@ class SelectList:
     order: tuple[OrderTerm, ...] = ()
     offset: int = 0
     limit: int | None = None
+    hints: tuple[str, ...] = ()
+    """What means something else in other databases, in sentences."""
 
     @property
     def items(self) -> tuple[OutputColumn, ...]:
@@ -116,7 +120,7 @@ def parse_select_list(sql: str, policy: Policy) -> SelectList:
             _name_nearest(error, first, policy)
         raise
     try:
-        return _SelectBuilder(policy, text, statement).build_list()
+        return _build_select(policy, text, statement)
     except RecursionError:
         raise BadQuery("this SQL is nested too deeply") from None
     except Misuse as error:
@@ -125,8 +129,14 @@ def parse_select_list(sql: str, policy: Policy) -> SelectList:
         raise
 
 
+def _build_select(policy: Policy, text: str, statement: exp.Select) -> SelectList:
+    with limit_effort():
+        return _SelectBuilder(policy, text, statement).build_list()
+
+
 def _name_nearest(error: Misuse, statement: exp.Select, policy: Policy) -> None:
-    nearest = suggest_question(statement, policy, lambda each: _build_list(each, policy))
+    with limit_effort(MAX_STEPS // 4):  # of all candidates together
+        nearest = suggest_question(statement, policy, lambda each: _build_list(each, policy))
     if nearest is not None:
         error.name_nearest(nearest)
 
@@ -144,7 +154,7 @@ def check_named_queries(policy: Policy) -> None:
         try:
             parse_select_list(write_moment(sql, policy_now(policy)), policy)
         except Misuse as error:
-            kinds = "marginals, ranges, prefixes, or " if where == "expect" else ""
+            kinds = "values, marginals, ranges, prefixes, or " if where == "expect" else ""
             mistakes.append(Mistake(0, where, str(error), f"write {kinds}a query that this policy can answer"))
     if mistakes:
         raise BadPolicy(tuple(mistakes))
@@ -174,7 +184,8 @@ class _SelectBuilder:
         self.rewriter = AggregateRewriter(policy, self.plain, [node.sql(dialect="duckdb") for node in nodes])
         columns = {key.column: policy.columns[key.column] for key in group_keys if key.labels is None}
         text_keys = {key.column for key in group_keys if key.is_text}
-        self.results = ResultParser(self.rewriter, self.find_key, columns, text_keys)
+        number_keys = {key.column for key in group_keys if key.is_number}
+        self.results = ResultParser(self.rewriter, self.find_key, columns, text_keys, number_keys)
 
     def build_list(self) -> SelectList:
         columns = self._build_columns()
@@ -206,13 +217,14 @@ class _SelectBuilder:
             order,
             self.clauses.offset,
             self.clauses.limit,
+            list_hints(self.plain, self.policy),
         )
 
     def find_key(self, node: exp.Expr) -> str | None:
         """Returns the key that a node is, if it is one of GROUP BY."""
         bare = strip_parens(node)
         for key, name in self.keys:
-            if bare == key:
+            if bare == key or (_is_column(key) and _is_column(bare) and key.name.lower() == bare.name.lower()):
                 return name
         if isinstance(bare, exp.Column):
             return next((name for _, name in self.keys if name.lower() == bare.name.lower()), None)
@@ -308,6 +320,10 @@ class _SelectBuilder:
             return column.expression
         assert column.key is not None
         return self.results.make_key(column.key)
+
+
+def _is_column(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column)
 
 
 def _order_by_name(node: exp.Ordered, name: str) -> exp.Ordered:

@@ -12,6 +12,14 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
+from noisebank.queries.condition_spellings import (
+    compare_times,
+    differ_from_all,
+    equate_tuples,
+    order_ends,
+    split_patterns,
+    split_tuples,
+)
 
 SCHEMAS = ("public", "main", "dbo")
 """Where databases put tables unless they are told otherwise."""
@@ -89,7 +97,12 @@ def _find_in_array(node: exp.Expr) -> exp.Expr:
         array = any_of.this.unnest()
         if isinstance(array, exp.Array) and array.expressions:
             return exp.In(this=node.this.copy(), expressions=[each.copy() for each in array.expressions])
-    return node
+    return equate_tuples(node)
+
+
+def _name_initials(node: exp.Expr) -> exp.Expr:
+    """INITCAP without the list of signs that the parser adds."""
+    return exp.Anonymous(this="INITCAP", expressions=[node.this.copy()])
 
 
 def _escape_pattern(node: exp.Expr) -> exp.Expr:
@@ -152,7 +165,7 @@ def _compare_age(node: exp.Expr) -> exp.Expr:
     age, interval = node.this.unnest(), node.expression.unnest()
     is_age = isinstance(age, exp.Anonymous) and str(age.this).lower() == "age"
     if not is_age or not isinstance(interval, exp.Interval):
-        return node
+        return compare_times(node)
     text = f"{interval.this.name} {interval.args['unit'].name if interval.args.get('unit') else ''}".lower()
     years = re.fullmatch(r"(\d{1,4}) years?", text.strip())
     if years is None:
@@ -199,6 +212,12 @@ def _name_total(node: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=default.copy(), expressions=[text.copy()])
 
 
+def _name_mode(node: exp.Expr) -> exp.Expr:
+    """MODE() WITHIN GROUP (ORDER BY town) is MODE(town)."""
+    terms = node.expression.expressions if isinstance(node.this, exp.Mode) else []
+    return exp.Mode(this=terms[0].this.copy()) if len(terms) == 1 and node.this.this is None else node
+
+
 def _name_part(form: str) -> Rewrite:
     """MONTHNAME and DAYNAME."""
     return lambda node: exp.TimeToStr(this=node.this.copy(), format=exp.Literal.string(form))
@@ -240,6 +259,9 @@ def _refuse_difference(node: exp.Expr) -> exp.Expr:
 
 REWRITES: dict[type[exp.Expr], Rewrite] = {
     exp.Table: _drop_schema, exp.Column: _drop_schema, exp.Group: _group_with, exp.EQ: _find_in_array,
+    exp.In: split_tuples, exp.Between: order_ends, exp.NEQ: differ_from_all, exp.GT: compare_times,
+    exp.LTE: compare_times, exp.Like: split_patterns, exp.ILike: split_patterns, exp.Initcap: _name_initials,
+    exp.WithinGroup: _name_mode,
     exp.Escape: _escape_pattern, exp.ToChar: _format_date, exp.TimestampDiff: _refuse_difference,
     exp.RegrCount: _count_pairs, exp.RegrAvgx: _average_x, exp.RegrAvgy: _average_y,
     exp.Format: _format_pattern, exp.GTE: _compare_age, exp.LT: _compare_age, exp.Case: _name_total,

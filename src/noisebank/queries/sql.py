@@ -66,6 +66,8 @@ def parse_statement(text: str) -> exp.Select:
     """Returns the syntax tree of one SELECT."""
     if len(text) > MAX_SQL_LENGTH:
         raise BadQuery(f"this SQL has {len(text)} characters; at most {MAX_SQL_LENGTH} are read")
+    if re.search("[\x00\ud800-\udfff]", text):  # it could be written into no file, and sent to no engine
+        raise BadQuery("this SQL has a NUL, or half of a character (a surrogate): write plain Unicode")
     tokens = _tokenize_sql(text)
     _refuse_nesting(tokens)
     try:

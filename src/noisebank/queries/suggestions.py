@@ -206,7 +206,7 @@ class _Repair:
                 continue
             if isinstance(bare, exp.Column):
                 item = exp.Avg(this=bare.copy())
-            for candidate in (item, *_list_parts(bare), *self._list_averages(bare)):
+            for candidate in (item, *_list_means(bare), *_list_parts(bare), *self._list_averages(bare)):
                 if candidate.find(exp.Subquery):  # of other rows, or of another table
                     continue
                 if self._answers(self._build([candidate], where, keys)) or self._is_public(candidate, where, keys):
@@ -239,7 +239,7 @@ class _Repair:
     def _replace_keys(self, condition: exp.Expr) -> exp.Expr:
         """Returns a condition with declared keys instead of others with similar names, and other small repairs."""
         condition = condition.transform(lambda each: each.this if isinstance(each, exp.AtTimeZone) else each)
-        condition = condition.transform(self._list_ordered_keys).transform(_move_interval)
+        condition = condition.transform(self._list_ordered_keys).transform(_move_interval).transform(_overlap)
         for literal in list(condition.find_all(exp.Literal)):
             parent = literal.parent
             column = (
@@ -281,6 +281,36 @@ def _list_parts(node: exp.Expr) -> Iterator[exp.Expr]:
             and (isinstance(each, exp.AggFunc) or each.find(exp.AggFunc))
         ):
             yield each.copy()
+
+
+def _list_means(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yields what says nearly the same: of a truth value how often it holds, of a median the average, of an average of
+    quotients the quotient of sums."""
+    is_every = isinstance(node, exp.Anonymous) and str(node.this).lower() == "every" and len(node.expressions) == 1
+    argument = node.expressions[0] if is_every else node.this if isinstance(node.this, exp.Expr) else None
+    if argument is None:
+        return
+    if is_every or isinstance(node, (exp.LogicalOr, exp.LogicalAnd)):
+        argument = argument.this if isinstance(argument, exp.Cast) else argument
+        counted = exp.Count(this=exp.Star())
+        yield exp.Filter(this=counted, expression=exp.Where(this=argument.copy()))
+    elif isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.Min, exp.Max)):
+        yield exp.Avg(this=argument.copy())
+    elif isinstance(node, exp.Avg) and isinstance(argument.unnest(), exp.Div):
+        top, bottom = argument.unnest().this, argument.unnest().expression
+        yield exp.Div(this=exp.Sum(this=top.copy()), expression=exp.Sum(this=bottom.copy()))
+
+
+def _overlap(node: exp.Expr) -> exp.Expr:
+    """Returns (a, b) OVERLAPS (c, d) as a < d AND b > c, for periods that are longer than a moment."""
+    sides = (
+        [side.unnest().expressions for side in (node.this, node.expression)] if isinstance(node, exp.Overlaps) else []
+    )
+    if len(sides) != 2 or any(len(side) != 2 for side in sides):
+        return node
+    (start, end), (first, last) = sides
+    before, after = exp.LT(this=start.copy(), expression=last.copy()), exp.GT(this=end.copy(), expression=first.copy())
+    return exp.paren(exp.and_(before, after, copy=False), copy=False)
 
 
 def _move_interval(node: exp.Expr) -> exp.Expr:

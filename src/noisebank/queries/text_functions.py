@@ -86,7 +86,8 @@ def list_texts(parser: ExpressionParser, expression: RowExpression, node: exp.Ex
         yield Arm(rest, arm.value)
 
 
-def _map_texts(parser: ExpressionParser, node: exp.Expr, function: Callable[[str], str]) -> RowExpression:
+def map_texts(parser: ExpressionParser, node: exp.Expr, function: Callable[[str], str]) -> RowExpression:
+    """Returns a function of a text: of each declared key."""
     arms = [
         Arm(arm.where, function(arm.value) if isinstance(arm.value, str) else arm.value)
         for arm in list_texts(parser, parser.parse_expression(node.this), node)
@@ -107,26 +108,19 @@ def write_text(parser: ExpressionParser, value: RowExpression, node: exp.Expr) -
 
 def parse_upper(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
     """UPPER."""
-    return _map_texts(parser, node, str.upper)
+    return map_texts(parser, node, str.upper)
 
 
 def parse_lower(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
     """LOWER."""
-    return _map_texts(parser, node, str.lower)
-
-
-def parse_trim(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
-    """TRIM of spaces."""
-    if any(value for key, value in node.args.items() if key != "this"):
-        raise UnsupportedQuery(describe_node(node), "TRIM takes a text only")
-    return _map_texts(parser, node, lambda text: text.strip(" "))
+    return map_texts(parser, node, str.lower)
 
 
 def parse_left(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
     """LEFT and RIGHT."""
     size = _read_count(parser, node.expression, node)
     is_left = isinstance(node, exp.Left)
-    return _map_texts(parser, node, lambda text: text[:size] if is_left else text[max(0, len(text) - size) :])
+    return map_texts(parser, node, lambda text: text[:size] if is_left else text[max(0, len(text) - size) :])
 
 
 def parse_substring(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
@@ -136,7 +130,7 @@ def parse_substring(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
     stop = None if length is None else start - 1 + _read_count(parser, length, node)
     if start < 1:
         raise UnsupportedQuery(describe_node(node), "SUBSTRING counts from 1")
-    return _map_texts(parser, node, lambda text: text[start - 1 : stop])
+    return map_texts(parser, node, lambda text: text[start - 1 : stop])
 
 
 def _read_count(parser: ExpressionParser, node: exp.Expr | None, whole: exp.Expr) -> int:
@@ -231,7 +225,6 @@ def write_numbers(parser: ExpressionParser, numbers: RowExpression, write: Calla
 TEXT_FUNCTIONS: dict[type[exp.Expr], Callable[[ExpressionParser, exp.Expr], RowExpression]] = {
     exp.Upper: parse_upper,
     exp.Lower: parse_lower,
-    exp.Trim: parse_trim,
     **dict.fromkeys((exp.Left, exp.Right), parse_left),
     exp.Substring: parse_substring,
     **dict.fromkeys((exp.Concat, exp.DPipe), parse_concatenation),

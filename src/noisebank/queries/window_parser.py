@@ -33,8 +33,8 @@ RANKINGS: dict[type[exp.Expr], str] = {
     exp.Rank: "RANK", exp.DenseRank: "DENSE_RANK", exp.RowNumber: "ROW_NUMBER"
 }  # fmt: skip
 ALLOWED = (
-    "of window functions, SUM and AVG of counts or sums (also with ORDER BY keys and ROWS), LAG, LEAD, RANK, "
-    "DENSE_RANK and ROW_NUMBER"
+    "of window functions, SUM and AVG of counts or sums (also with ORDER BY keys and ROWS), LAG, LEAD, "
+    "FIRST_VALUE, RANK, DENSE_RANK and ROW_NUMBER"
 )
 Ends = tuple[int | None, int | None]
 
@@ -65,6 +65,8 @@ class WindowParser:
             frame: Frame | None = Frame(tuple(terms), ends)
             if not terms or node.args.get("spec"):
                 raise self._refuse(node)
+        elif isinstance(function, exp.FirstValue) and terms and not node.args.get("spec"):
+            frame = Frame(tuple(terms), (None, 0), is_first=True)
         elif isinstance(function, (exp.Sum, exp.Avg)):
             frame = self._parse_frame(node, terms, isinstance(function, exp.Avg))
         else:

@@ -93,36 +93,44 @@ class AnswerBatches:
             account = self._operations.find_account(dataset)
         except ApiError as error:
             return [error] * len(asks)
-        requests = [self._prepare_ask(account, ask) for ask in asks]
+        admitted = self._find_admitted(asks)
+        requests = [self._prepare_ask(account, ask, admitted) for ask in asks]
         if atomic and (refusal := next((each for each in requests if isinstance(each, Exception)), None)):
             return [refusal] * len(asks)
         results = iter(_ask_account(account, [each for each in requests if isinstance(each, Ask)], atomic))
+        admitted = self._find_admitted(asks)
         return [
-            request if isinstance(request, Exception) else self._encode_result(dataset, ask, next(results))
+            request if isinstance(request, Exception) else self._encode_result(dataset, ask, next(results), admitted)
             for ask, request in zip(asks, requests, strict=True)
         ]
 
-    def _prepare_ask(self, account: Account, ask: PendingAsk) -> Ask | Exception:
+    def _find_admitted(self, asks: Sequence[PendingAsk]) -> set[str]:
+        """Return which secrets of a batch are valid now: each is looked up once, however many questions it has."""
+        return {secret for secret in {ask.secret for ask in asks} if self._access.find_caller(secret) is not None}
+
+    def _prepare_ask(self, account: Account, ask: PendingAsk, admitted: set[str]) -> Ask | Exception:
         """Return the question as the account takes it; a signature is checked before anything else happens."""
         try:
-            self._check_access(ask)
+            check_access(ask, admitted)
             return self._operations.make_ask(account, ask.caller, ask.body, ask.key, ask.time)
         except Exception as error:
             return error
 
-    def _encode_result(self, dataset: str, ask: PendingAsk, result: Result | Exception) -> Outcome:
+    def _encode_result(self, dataset: str, ask: PendingAsk, result: Result | Exception, admitted: set[str]) -> Outcome:
         if isinstance(result, Exception):
             return _find_mistake(result)
         try:
-            self._check_access(ask)
+            check_access(ask, admitted)
             self._metrics.answers.labels(dataset, result.case.name).inc()
             return serializers.result_to_bytes(result)
         except Exception as error:
             return error
 
-    def _check_access(self, ask: PendingAsk) -> None:
-        if self._access.find_caller(ask.secret) is None:
-            raise ApiError("access-ended", "this key or session has ended while the request was worked on")
+
+def check_access(ask: PendingAsk, admitted: set[str]) -> None:
+    """Raise if the secret of a question is none of those that are valid."""
+    if ask.secret not in admitted:
+        raise ApiError("access-ended", "this key or session has ended while the request was worked on")
 
 
 def weigh_question(sql: str) -> int:

@@ -21,30 +21,7 @@ from noisebank.core.entropy import Entropy, SystemEntropy
 from noisebank.core.errors import NoisebankError
 from noisebank.core.problems import PROBLEM_MEDIA_TYPE
 from noisebank.service.answering import AnswerBatches
-from noisebank.service.api import (
-    analysts as routes_owning,
-)
-from noisebank.service.api import (
-    answers as routes_asking,
-)
-from noisebank.service.api import (
-    batches as routes_batches,
-)
-from noisebank.service.api import (
-    learning as routes_learning,
-)
-from noisebank.service.api import (
-    ledger as routes_ledger,
-)
-from noisebank.service.api import (
-    public as routes_public,
-)
-from noisebank.service.api import (
-    sessions as routes_sessions,
-)
-from noisebank.service.api import (
-    sign_in as routes_signing_in,
-)
+from noisebank.service.api import analysts, answers, batches, learning, ledger, public, sessions, sign_in
 from noisebank.service.auth import ACCESS_FILE, AccessControl
 from noisebank.service.authenticator import Authenticator, ServiceState, state_of
 from noisebank.service.errors import ApiError
@@ -73,7 +50,7 @@ class Application(FastAPI):
     fast_path: RequestMiddleware
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if routes_asking.FastPath.handles_request(scope):
+        if answers.FastPath.handles_request(scope):
             scope["app"] = self
             await self.fast_path(scope, receive, send)
         else:
@@ -114,18 +91,10 @@ def make_app(
     state.workers, state.streams = WorkerPool(settings.threads, settings.queue), EventStreams(settings)
     state.answers = AnswerBatches(state.operations, state.access, metrics, settings)
     state.learning, state.tour = LearningMonitor(bank, settings), tour
-    for routes in (
-        routes_public, routes_asking, routes_batches, routes_ledger, routes_learning, routes_owning, routes_sessions,
-        routes_signing_in,
-    ):  # fmt: skip
+    for routes in (public, answers, batches, ledger, learning, analysts, sessions, sign_in):
         app.include_router(routes.router)
     add_pages(app)
-    handlers = {
-        NoisebankError: _problem_response,
-        HTTPException: _http_problem_response,
-        RequestValidationError: _validation_problem_response,
-    }
-    for kind, handler in handlers.items():
+    for kind, handler in ERROR_HANDLERS.items():
         app.add_exception_handler(kind, handler)
     options: dict[str, Any] = {
         "max_body": lambda path: settings.max_batch_body if path.endswith(":batch") else settings.max_body,
@@ -133,7 +102,7 @@ def make_app(
         "error_page": lambda path: static_problem_page() if wants_page(path) else None,
     }  # fmt: skip
     app.add_middleware(RequestMiddleware, **options)
-    app.fast_path = RequestMiddleware(routes_asking.FastPath(handlers), **options)
+    app.fast_path = RequestMiddleware(answers.FastPath(ERROR_HANDLERS), **options)
     return app
 
 
@@ -171,3 +140,11 @@ async def _validation_problem_response(request: Request, error: Exception) -> Re
         )
     mistakes = [f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors()[:8]]
     return await _problem_response(request, ApiError("bad-body", "; ".join(mistakes)))
+
+
+ERROR_HANDLERS = {
+    NoisebankError: _problem_response,
+    HTTPException: _http_problem_response,
+    RequestValidationError: _validation_problem_response,
+}
+"""How each kind of error becomes a response; of several that fit, the first."""

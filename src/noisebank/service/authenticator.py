@@ -76,15 +76,16 @@ class Authenticator:
 
     def authenticate(self, request: Request) -> Caller | None:
         """Return who sends a request, or None; raises above their rate. An invalid key is refused, not ignored."""
-        secret = read_secret(request)
+        token = _bearer_token(request)
+        secret = token or request.cookies.get(SESSION_COOKIE)
         caller = self.access.find_caller(secret) if secret else None
         if caller is None:
             self._address_limiter.take_token(request.client.host if request.client else "somewhere")
-            if secret and _bearer_token(request):
+            if token:
                 raise ApiError("not-signed-in", "this key or session is unknown, revoked or has expired")
             return None
         self._key_limiter.take_token(_limiter_name(caller))
-        if not _bearer_token(request) and request.method not in SAFE_METHODS and is_cross_origin(request):
+        if not token and request.method not in SAFE_METHODS and is_cross_origin(request):
             raise ApiError("not-allowed", "a page of another site has sent this")
         request.scope["state"]["caller"] = caller
         return caller

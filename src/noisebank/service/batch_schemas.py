@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from noisebank.service.result_schemas import ResultOut
-from noisebank.service.schemas import AskIn, Key, Number, ProblemOut, QuoteOut, StrictModel, WishIn
+from noisebank.service.schemas import AskIn, Key, Number, ProblemOut, QuoteIn, QuoteOut, StrictModel
 
 MAX_QUESTIONS = 1_000
 """Of a batch."""
@@ -64,7 +64,7 @@ class AnswerBatchOut(StrictModel):
 class QuoteBatchIn(StrictModel):
     """Questions whose prices are asked for."""
 
-    questions: list[WishIn] = Field(min_length=1, max_length=MAX_QUESTIONS)
+    questions: list[QuoteIn] = Field(min_length=1, max_length=MAX_QUESTIONS)
     atomic: bool = Field(False, description="Also say what all of them together would cost")
     spend: Number | None = Field(None, description=SPEND_TEXT)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 import threading
 import time
@@ -15,6 +16,11 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from noisebank.core.errors import kind_of
+
+encode_event = json.JSONEncoder(default=str).encode
+
+QUOTED_LIBRARY = "uvicorn"
+"""The server's messages are sentences of its own. Those of other libraries may quote a request: a byte of a form."""
 
 
 class RequestLog:
@@ -28,7 +34,7 @@ class RequestLog:
     def write_event(self, event: str, **facts: Any) -> None:
         """Write one event as a line of JSON."""
         when = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
-        text = json.dumps({"time": when, "event": event, **facts}, default=str) + "\n"
+        text = encode_event({"time": when, "event": event, **facts}) + "\n"
         with self._lock:
             self._lines.append(text)
             first = len(self._lines) == 1
@@ -50,4 +56,20 @@ class RequestLog:
         self.write_event(
             "failure", request=request, error=kind_of(error),
             at=[f"{frame.filename.rpartition('noisebank/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-12:]],
+        )  # fmt: skip
+
+
+class LibraryLog(logging.Handler):
+    """Writes what libraries log as events: who, how severe and where, and no message that may quote a request."""
+
+    def __init__(self, log: RequestLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record. Its traceback stays out, like those of other errors."""
+        text = record.msg if record.name.partition(".")[0] == QUOTED_LIBRARY else None  # without its arguments
+        self._log.write_event(
+            "library", logger=record.name, level=record.levelname.lower(), at=f"{record.module}:{record.lineno}",
+            text=text,
         )  # fmt: skip

@@ -27,6 +27,8 @@ class Metrics:
         self.answers = Counter(
             "noisebank_answers_total", "Answers by data set and case", ["dataset", "case"], registry=self._registry
         )
+        self._request_children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        """Of `requests` and `seconds`, by route and status: finding them takes longer than counting."""
         self.problems = Counter(
             "noisebank_problems_total", "Requests that failed, by problem", ["problem"], registry=self._registry
         )
@@ -37,6 +39,16 @@ class Metrics:
             "noisebank_precision", "Budget and spend of an account", ["dataset", "what"], registry=self._registry
         )
         self._blocks = Gauge("noisebank_blocks", "The ledger's newest block", registry=self._registry)
+
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request and the time that it took."""
+        children = self._request_children.get((route, status))
+        if children is None:
+            children = self.requests.labels(route, str(status)), self.seconds.labels(route)
+            self._request_children[route, status] = children
+        requests, duration = children
+        requests.inc()
+        duration.observe(seconds)
 
     def render_text(self, bank: Bank, active_jobs: int) -> bytes:
         """Return all metrics in Prometheus' text format, with the current balances."""

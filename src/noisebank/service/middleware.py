@@ -78,8 +78,7 @@ class RequestMiddleware:
         finally:
             route = _route_pattern(scope)
             took = time.perf_counter() - began
-            self._metrics.requests.labels(route, str(status)).inc()
-            self._metrics.seconds.labels(route).observe(took)
+            self._metrics.count_request(route, status, took)
             caller: Caller | None = state.get("caller")
             self._log.write_event(
                 "request", request=request, method=scope["method"], route=route, status=status,

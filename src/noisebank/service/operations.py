@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from noisebank.account.account import Account
 from noisebank.account.parsing import parse_max_cost
@@ -29,10 +29,11 @@ from noisebank.privacy.calibration import budget_precision
 from noisebank.service import serializers
 from noisebank.service.errors import ApiError
 from noisebank.service.roles import Caller, Person, Role
-from noisebank.service.schemas import AskIn, WishIn
+from noisebank.service.schemas import AskIn, QuoteIn
 from noisebank.service.wallet import check_spend
 from noisebank.verifier.comparison import Comparison
 
+Question = TypeVar("Question", bound=QuoteIn)
 PAGE_ROWS = 50
 MAX_PAGE_ROWS = 500
 
@@ -69,14 +70,14 @@ class Operations:
             "account": account.id.hex(),
             "version": state.version,
             "epsilon": account.epsilon,
-            "delta": float(account.policy.delta),
+            "delta": float(account.context.policy.delta),
             "budget": state.budget.to_decimal(),
             "spent": state.spent.to_decimal(),
             "left": state.remaining_budget.to_decimal(),
             "paused": state.paused,
             "answers": account.ledger.books.count_reservations(account.id),
             "measurements": state.measurements,
-            "policy": account.policy.to_json(),
+            "policy": account.context.policy.to_json(),
         }
 
     def list_entries(self, name: str, cursor: str | None, limit: int) -> dict[str, Any]:
@@ -114,13 +115,13 @@ class Operations:
 
     # -- for analysts --------------------------------------------------------------------------
 
-    def quote(self, name: str, caller: Caller, body: WishIn) -> dict[str, Any]:
+    def quote(self, name: str, caller: Caller, body: QuoteIn) -> dict[str, Any]:
         """Return what an answer would cost now."""
         account = self.find_account(name)
         quoted = account.quote(body.sql, **body.accuracy_options(), analyst=analyst_name(caller.person))
         return replace(quoted, view_left=self._view_left(account, caller)).to_json()
 
-    def quote_many(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> list[dict[str, Any] | Exception]:
+    def quote_many(self, name: str, caller: Caller, questions: Sequence[QuoteIn]) -> list[dict[str, Any] | Exception]:
         """Return what each answer would cost now, or why there is none."""
         outcomes: list[dict[str, Any] | Exception] = []
         for question in questions:
@@ -130,14 +131,14 @@ class Operations:
                 outcomes.append(error)
         return outcomes
 
-    def quote_together(self, name: str, caller: Caller, questions: Sequence[WishIn]) -> dict[str, Any]:
+    def quote_together(self, name: str, caller: Caller, questions: Sequence[QuoteIn]) -> dict[str, Any]:
         """Return what all answers together would cost now."""
         account = self.find_account(name)
         analyst = analyst_name(caller.person)
         asks = [Ask(question.sql, question.accuracy_options(), analyst=analyst) for question in questions]
         return replace(account.quote_together(asks), view_left=self._view_left(account, caller)).to_json()
 
-    def spread_spend(self, name: str, questions: Sequence[WishIn], spend: str | float) -> list[Any]:
+    def spread_spend(self, name: str, questions: Sequence[Question], spend: str | float) -> list[Question]:
         """Return questions with what each of them may spend: together at most a share of the budget."""
         asks = [Ask(question.sql, question.accuracy_options()) for question in questions]
         spread = self.find_account(name).spread_spend(asks, spend)
@@ -249,7 +250,11 @@ class Operations:
         value, digest = parse_exact(epsilon, "epsilon"), account.analyst(person.name)
         if value < 0:
             raise BadRequest("epsilon", epsilon, "must not be negative")
-        units = budget_precision(value, account.policy.delta).units if value else account.view(person.name).used.units
+        units = (
+            budget_precision(value, account.context.policy.delta).units
+            if value
+            else account.view(person.name).used.units
+        )
         account.ledger.set_limit(account.id, digest, units)
         account.vault.save_analyst(account.id, digest, person.name)
         return self.describe_view(account, person)
@@ -335,7 +340,7 @@ def analyst_name(person: Person) -> str:
     return OWNER if person.role is Role.OWNER else person.name
 
 
-def signed_accuracy(body: WishIn) -> str:
+def signed_accuracy(body: QuoteIn) -> str:
     """Return the accuracy that a request asks for as it is signed: canonical JSON, numbers as text."""
     return to_canonical_json({name: str(value) for name, value in body.accuracy_options().items()})
 

@@ -9,7 +9,7 @@ from noisebank.core.digests import keccak
 from noisebank.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from noisebank.federated.relay.report import RoundReport
+    from noisebank.federated.relay.report import RelayReport
 
 MAX_REPORTS = 200
 MAX_REPORT_BYTES = 2**20
@@ -52,11 +52,11 @@ class RelayReports:
             ],
         }  # fmt: skip
 
-    def _read_reports(self) -> dict[str, RoundReport]:
+    def _read_reports(self) -> dict[str, RelayReport]:
         """Return the reports by the digest of their bytes. What is no report is left out: others may be there."""
         from noisebank.federated.relay.report import read_round_report
 
-        found: dict[str, RoundReport] = {}
+        found: dict[str, RelayReport] = {}
         paths = sorted(self._folder.glob("*.json"))[:MAX_REPORTS] if self._folder is not None else []
         for path in paths:
             try:
@@ -68,6 +68,6 @@ class RelayReports:
         return found
 
 
-def _count_unprotected(report: RoundReport) -> int:
+def _count_unprotected(report: RelayReport) -> int:
     """Return how many members some two others and the server together can compute the vector of."""
     return sum(any(promise.epsilon is None for promise in member.promises) for member in report.members)

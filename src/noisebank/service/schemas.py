@@ -37,7 +37,7 @@ class ProblemOut(BaseModel):
     request: str
 
 
-class WishIn(StrictModel):
+class QuoteIn(StrictModel):
     """A question, and how good its answer shall be: in exactly one way."""
 
     sql: Sql = Field(
@@ -79,7 +79,7 @@ class Agreed(StrictModel):
     signature: Annotated[str, StringConstraints(pattern=r"^0x[0-9a-fA-F]{130}$")]
 
 
-class AskIn(WishIn):
+class AskIn(QuoteIn):
     """A request that may spend. Send an Idempotency-Key: the same key gives the same answer, charged once."""
 
     mode: Literal["exact", "best"] = Field(

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from noisebank.core.caches import BoundedCache
+from noisebank.core.caches import BoundedCache, cache_results
+from noisebank.core.charges import Charge
 from noisebank.core.receipts import Receipt
 from noisebank.core.records import Case
 from noisebank.core.result import Result
@@ -18,10 +19,12 @@ from noisebank.queries.query import describe_category
 dump_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 REPEATED_CACHE_BYTES = 8 << 20
 _repeated_tables: BoundedCache[tuple[Receipt, str, float], bytes] = BoundedCache(REPEATED_CACHE_BYTES)
+CHARGE_BYTES = 1_000
+"""More than a charge and its JSON take: six numbers and a fixed sentence."""
 
 
 def result_to_bytes(result: Result) -> bytes:
-    """Return the bytes of `Result.to_json`. The table of a repeated answer is cached: only its charge is new."""
+    """Return the bytes of `Result.to_json`. The table of a repeated answer is cached, and its charge apart."""
     if result.case is not Case.REPEAT or not _is_constant(result):
         return dump_json(result.to_json()).encode()
     key = (result.receipt, result.sql, result.confidence)
@@ -29,7 +32,13 @@ def result_to_bytes(result: Result) -> bytes:
     if table is None:
         table = dump_json(result.table_to_json()).removesuffix("}").encode()
         _repeated_tables.put(key, table)
-    return b'%b,"charge":%b}' % (table, dump_json(result.charge.to_json()).encode())
+    return b'%b,"charge":%b}' % (table, charge_to_bytes(result.charge))
+
+
+@cache_results(256 * CHARGE_BYTES, size_of=lambda charge, encoded: CHARGE_BYTES)
+def charge_to_bytes(charge: Charge) -> bytes:
+    """Return the bytes of `Charge.to_json`. Cached: all repeats between two paid answers have the same charge."""
+    return dump_json(charge.to_json()).encode()
 
 
 def entry_to_json(number: int, reservation: Reservation) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from noisebank.core.errors import BadRequest, NoisebankError
 from noisebank.service.app import make_app
 from noisebank.service.authenticator import ServiceState
 from noisebank.service.interpreter import tune_interpreter
-from noisebank.service.logs import RequestLog
+from noisebank.service.logs import LibraryLog, RequestLog
 from noisebank.service.settings import Settings
 from noisebank.service.tour import TourStop
 
@@ -72,7 +73,9 @@ def serve(
     tour: Sequence[TourStop] = (),
 ) -> None:
     """Serve until SIGINT or SIGTERM; calls `on_ready` before the first request. Requests under way are finished."""
-    app = make_app(bank, settings, RequestLog(delay_seconds=LOG_DELAY_SECONDS), tour=tour)
+    log = RequestLog(delay_seconds=LOG_DELAY_SECONDS)
+    logging.getLogger().addHandler(LibraryLog(log))
+    app = make_app(bank, settings, log, tour=tour)
     state = cast(ServiceState, app.state)
     server = uvicorn.Server(make_config(app, int(settings.shutdown_seconds)))
 

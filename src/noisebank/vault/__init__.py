@@ -1,1 +1,4 @@
-"""The vault: openings, requests and sealed answers. What must not be public and must not be lost. See `vault.Vault`."""
+"""The vault keeps openings, requests and sealed answers: they must not become public and must not be lost.
+
+`vault.Vault` states what every implementation guarantees.
+"""

@@ -1,4 +1,4 @@
-"""`AccountSecrets`: an account's secret, from which its salts follow and which rows of a person count."""
+"""`AccountSecrets`: an account's secret. Its salts follow from it, and which rows of a person count."""
 
 from __future__ import annotations
 

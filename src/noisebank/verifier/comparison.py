@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from noisebank.verifier.openings import CheckedOpenings
 
 
-class History(Protocol):
+class ComparableHistory(Protocol):
     """A ledger's history whose own consistency has been checked."""
 
     @property
@@ -61,7 +61,7 @@ class Comparison:
     uncounted_accounts: set[bytes] = field(default_factory=set)
     """Accounts whose number of noise draws is not known."""
 
-    def compare_head(self, text: str, history: History) -> None:
+    def compare_head(self, text: str, history: ComparableHistory) -> None:
         """Compares with a pinned head: the digest of a block that was the newest at some time."""
         try:
             digest = bytes.fromhex(text.strip().lower().removeprefix("0x"))
@@ -78,7 +78,7 @@ class Comparison:
             f"a pinned head, block {number} ({history.newest_block - number} blocks before the end)"
         )
 
-    def compare_receipt(self, receipt: dict[str, Any], history: History) -> None:
+    def compare_receipt(self, receipt: dict[str, Any], history: ComparableHistory) -> None:
         """Compares with an analyst's receipt."""
         try:
             id, salt = bytes.fromhex(receipt["id"]), bytes.fromhex(receipt["salt"])
@@ -104,7 +104,7 @@ class Comparison:
         self.pinned_block = max(self.pinned_block, block)
         self.compared_with.append(f"the receipt {id.hex()[:12]}, published in block {block}")
 
-    def compare_anchors(self, candidates: Iterable[Anchor], chain_name: str, history: History) -> None:
+    def compare_anchors(self, candidates: Iterable[Anchor], chain_name: str, history: ComparableHistory) -> None:
         """Compares with heads that are anchored on another chain; there must be at least one."""
         anchors = list(candidates)
         if not anchors:
@@ -119,7 +119,7 @@ class Comparison:
         newest = max(anchor.number for anchor in anchors)
         self.compared_with.append(f"{len(anchors)} anchors on {chain_name}, the newest of block {newest}")
 
-    def compare_openings(self, openings: Sequence[dict[str, Any]], history: History) -> None:
+    def compare_openings(self, openings: Sequence[dict[str, Any]], history: ComparableHistory) -> None:
         """Compares with records that the owner has opened, and recomputes them from the policy."""
         if not openings:
             return

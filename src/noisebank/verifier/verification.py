@@ -1,7 +1,7 @@
 """`verify` checks an exported journal, `verify_chain` a contract on a chain, both against what the caller holds.
 
-Both return a `Report`. The parts: `ledger.replay` executes the contract, `recount` counts independently of it, `signed`
-compares calls with logs, `comparing` compares with evidence from outside.
+Both return a `Report`. The parts: `ledger.replay` executes the contract, `recount` counts independently of it,
+`signatures` compares calls with logs, `comparison` with evidence from outside.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from noisebank.ledger.node import Node
 from noisebank.ledger.protocol import Unit
 from noisebank.ledger.replay import Replay
 from noisebank.queries.query import is_single_draw
-from noisebank.verifier.comparison import Comparison, History
+from noisebank.verifier.comparison import ComparableHistory, Comparison
 from noisebank.verifier.on_chain import ChainHistory
 from noisebank.verifier.recount import Recount
 from noisebank.verifier.report import (
@@ -152,7 +152,7 @@ def recount_block(block: Block, results: Sequence[Sequence[Log]], recount: Recou
 
 
 def _compare_all(
-    history: History,
+    history: ComparableHistory,
     compared: Comparison,
     head: str | None,
     receipts: Sequence[Receipt | dict[str, Any]],

@@ -70,7 +70,10 @@ def test_an_atomic_batch_has_one_price(account: Account) -> None:
 
 
 def test_an_atomic_batch_is_charged_whole_or_not_at_all(account: Account) -> None:
-    large: AccuracyOptions = {"epsilon": float(account.policy.epsilon) * 0.9, "delta": account.policy.delta}
+    large: AccuracyOptions = {
+        "epsilon": float(account.context.policy.epsilon) * 0.9,
+        "delta": account.context.policy.delta,
+    }
     outcomes = account.ask_many([Ask(SMOKERS, large), Ask(OLDER, large)], atomic=True)
     assert [type(outcome) for outcome in outcomes] == [BudgetExhausted, BudgetExhausted]
     assert not account.state.spent

@@ -11,7 +11,7 @@ import pytest
 
 from noisebank.account import coarse_look_counter, coarse_looks, current_time
 from noisebank.account.account import Account
-from noisebank.account.coarse_look_counter import LookCounter
+from noisebank.account.coarse_look_counter import CoarseLookCounter
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.bank.opening import load_accounts, open_account, open_next_version
 from noisebank.core.asks import Ask
@@ -26,7 +26,7 @@ from support.banks import memory_account, memory_rooms, write_people
 AVERAGE = "SELECT AVG(age) FROM people WHERE smoker"
 HOPELESS = "SELECT AVG(income) FROM people WHERE age > {}"
 """With `NOTHING_LEFT`, what is asked of a look's answers is never reached."""
-NOTHING_LEFT = {"within": "0.0001"}
+NOTHING_LEFT = {"within": "1.2"}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def account(tmp_path: Path) -> Account:
 
 
 def counted_anew(account: Account) -> Precision:
-    return LookCounter(account.id, account.ledger, account.vault).total
+    return CoarseLookCounter(account.id, account.ledger, account.vault).total
 
 
 def looks_of(account: Account) -> list[Reservation]:
@@ -100,7 +100,7 @@ def test_a_look_that_slipped_past_the_first_check_is_followed_by_nothing(account
     """Several may pass at once. The ledger's order decides, and then the same retry ends again at its look."""
     with (
         patch.object(coarse_look_counter, "most_for_looks", lambda budget: Precision(8 * 10**15)),
-        patch.object(LookCounter, "check_room", lambda *_: None),
+        patch.object(CoarseLookCounter, "check_room", lambda *_: None),
     ):
         steps = []
         for town in ("north", "south"):
@@ -116,8 +116,8 @@ def test_the_counter_itself_may_not_be_left_out(account: Account) -> None:
     """The planted bug: without the question whether it may be followed, that look is followed."""
     with (
         patch.object(coarse_look_counter, "most_for_looks", lambda budget: Precision(8 * 10**15)),
-        patch.object(LookCounter, "check_room", lambda *_: None),
-        patch.object(LookCounter, "may_follow", lambda *_: True),
+        patch.object(CoarseLookCounter, "check_room", lambda *_: None),
+        patch.object(CoarseLookCounter, "may_follow", lambda *_: True),
     ):
         for town in ("north", "south"):
             result = account.ask(f"SELECT SQRT(COUNT(*)) AS s FROM people WHERE town = '{town}'", within=1)
@@ -160,7 +160,7 @@ def test_what_the_vault_has_lost_counts_and_so_do_earlier_versions(tmp_path: Pat
     total = second.context.looks.total
     assert total > before and load_accounts(rooms)[0].context.looks.total == total
     with patch.object(type(rooms.vault), "find_request", lambda *_: None):
-        counter = LookCounter(second.id, second.ledger, second.vault)
+        counter = CoarseLookCounter(second.id, second.ledger, second.vault)
         assert not counter.has_room({bytes(32): Precision(1)}, 2) or counter.total > total
 
 
@@ -210,5 +210,5 @@ def test_a_retry_that_ended_at_a_look_is_about_the_same_moment(tmp_path: Path) -
     results = []
     for moment in (datetime(2026, 11, 18, 13, 5, 7), datetime(2026, 12, 24, 8, 0, 0)):
         with patch.object(current_time, "policy_now", lambda policy, moment=moment: moment):
-            results.append(account.ask(sql, within="0.00001", key="k"))
+            results.append(account.ask(sql, within="0.4", key="k"))
     assert results[0].sql == results[1].sql and results[0].rows == results[1].rows

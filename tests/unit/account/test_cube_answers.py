@@ -268,6 +268,30 @@ def test_an_expected_look_is_bought_with_the_first_question(tmp_path: Path, neig
     assert check_openings(make_openings(account), account.ledger.books).opened_count == 7
 
 
+def test_single_values_earn_a_look_that_is_recomputed(tmp_path: Path):
+    """Its rows are in the saved request: a restart knows them, and the verifier recounts what they charge."""
+    folder, policy = create_bank(tmp_path / "bank"), write(tmp_path, looks=True)
+    where = ["smoker", "NOT smoker", *(f"town = '{town}'" for town in ("east", "north", "south"))]
+    questions = [f"SELECT COUNT(*) FROM people WHERE {condition}" for condition in where]
+    questions += [f"{questions[0]} AND {town}" for town in where[2:]]
+    with open_bank(folder) as bank:
+        account = bank.open_account(policy)
+        for target in (40, 20):
+            for question in questions:
+                account.ask(question, within=target)
+        looks = [entry["look"] for entry in make_openings(account)["records"].values() if "look" in entry]
+        assert any("coefficients" in look["rows"] for look in looks)
+    with open_bank(folder) as bank:
+        account = bank.account("people")
+        spent = account.state.spent
+        for question in questions:
+            answer = account.ask(question, within=20)
+            assert answer.cost == ZERO_PRECISION and abs(answer.value - true(account, question)) < 6 * answer.stddev
+        assert account.state.spent == spent
+        statement = make_openings(account)
+        assert check_openings(statement, account.ledger.books).opened_count == len(statement["records"])
+
+
 @pytest.mark.parametrize("step", ["save_request", "reserve", "seal_many", "publish_many"])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_around_a_look_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: bool):

@@ -78,7 +78,7 @@ def test_every_group_is_there_whoever_is_in_it(tmp_path: Path, lines: list[str] 
     answer = account.ask(sql, **WISH)
     query = account.parse(sql).query
     assert answer.by == query.by == tuple(sorted(query.by))
-    assert tuple(group.keys for group in answer.rows) == group_labels(query, account.policy)
+    assert tuple(group.keys for group in answer.rows) == group_labels(query, account.context.policy)
 
 
 def test_the_order_of_groups_is_that_of_the_labels(account: Account) -> None:

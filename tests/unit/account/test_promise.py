@@ -43,7 +43,7 @@ def raise_to(account: Account, epsilon: str) -> None:
 
 
 def shown(account: Account) -> float:
-    return max_guess_rate(account.budgets, account.epsilon, account.policy.delta)
+    return max_guess_rate(account.budgets, account.epsilon, account.context.policy.delta)
 
 
 def test_asking_moves_the_share_and_never_the_promise(account: Account) -> None:
@@ -123,7 +123,9 @@ def test_versions_are_one_account_with_one_promise(account: Account, tmp_path: P
     ask(account)
     (tmp_path / "people.csv").write_text((tmp_path / "people.csv").read_text() + "33,100,true,north,1\n")
     rooms = memory_rooms()
-    second = open_next_version(type(rooms)(account.ledger, account.vault, rooms.entropy), account, account.policy)[0]
+    second = open_next_version(
+        type(rooms)(account.ledger, account.vault, rooms.entropy), account, account.context.policy
+    )[0]
     ask(second, 40)
     assert second.epsilon == 4 and second.budgets.fixed == FOUR
     raise_to(second, "6")

@@ -89,9 +89,9 @@ def test_sizes_are_at_least_what_memory_says() -> None:
 def test_a_policy_has_one_cube_that_goes_when_nobody_uses_it(tmp_path: Path) -> None:
     with wide_bank(tmp_path, 64) as bank:
         account = bank.account()
-        (cube,) = policy_cubes(account.policy)
-        assert policy_cubes(account.policy)[0] is cube is account.cubes._state._cubes[0]
-        named = dict(account.policy.columns)
+        (cube,) = policy_cubes(account.context.policy)
+        assert policy_cubes(account.context.policy)[0] is cube is account.cubes._state._cubes[0]
+        named = dict(account.context.policy.columns)
         assert Cube.for_columns(cube.columns, named) is not cube and Cube.for_columns(cube.columns, named) == cube
 
 
@@ -113,7 +113,7 @@ def wide_bank(folder: Path, cells: int) -> Bank:
 def grown(account: Account, first: int, count: int) -> int:
     """Bytes that quotes and refused asks leave behind, the bounded caches' own accounts aside."""
     before, cached = tracemalloc.get_traced_memory()[0], sum(cache.used_bytes for cache in ALL_CACHES)
-    for sql in questions(account.policy, first, count):
+    for sql in questions(account.context.policy, first, count):
         account.quote(sql, sigma=50)
         with pytest.raises(BudgetExhausted):
             account.ask(sql, sigma="0.001")
@@ -137,9 +137,9 @@ def test_quotes_and_refused_asks_leave_nothing_beyond_the_caches(tmp_path: Path)
 def test_a_full_cache_answers_as_an_empty_one(tmp_path: Path) -> None:
     with wide_bank(tmp_path, 256) as bank, patch.object(cube_state, "QUERY_CACHE_BYTES", 1):
         account = bank.account()
-        plain = [account.quote(sql, sigma=50) for sql in questions(account.policy, 0, 5)]
+        plain = [account.quote(sql, sigma=50) for sql in questions(account.context.policy, 0, 5)]
         account.context.cubes.rebuild()  # with caches that keep nothing
-        assert [account.quote(sql, sigma=50) for sql in questions(account.policy, 0, 5)] == plain
+        assert [account.quote(sql, sigma=50) for sql in questions(account.context.policy, 0, 5)] == plain
         assert len(account.cubes._state._cube_queries) == 0
         with pytest.raises(NoisebankError):
             account.quote("SELECT nonsense", sigma=50)

@@ -15,7 +15,7 @@ from noisebank.cli.main import main
 from noisebank.core.errors import AnswerLost, BadRequest, BudgetExhausted, LedgerRefused
 from noisebank.core.units import Precision
 from noisebank.federated.enrolment import LocalAccount, RoundOrder, enrol, float_below, list_enrolled, local_account
-from noisebank.federated.ldp import Category, Number, Report, Schema, estimate_attributes
+from noisebank.federated.ldp import Category, LdpReport, Number, Schema, estimate_attributes
 from noisebank.federated.schema_file import read_schema
 from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.protocol import Unit
@@ -44,7 +44,7 @@ def test_a_round_is_charged_once_and_gives_the_same_report(device: LocalAccount)
         "no second sample, whatever is asked"
     )
     assert device.state.spent == Precision(10**18) and device.state.unit is Unit.EPSILON
-    assert Report.decode(first, SCHEMA).terms.epsilon == 1.0
+    assert LdpReport.decode(first, SCHEMA).terms.epsilon == 1.0
 
 
 def test_a_used_up_budget_refuses_and_nothing_is_drawn(device: LocalAccount) -> None:
@@ -107,7 +107,7 @@ class Unreadable(dict[str, object]):
                                     Unreadable()])  # fmt: skip
 def test_every_record_is_charged_and_reported(device: LocalAccount, record: dict[str, object]) -> None:
     report = device.make_report("monday", record, SCHEMA, 1)
-    assert Report.decode(report, SCHEMA) and device.state.spent == Precision(10**18)
+    assert LdpReport.decode(report, SCHEMA) and device.state.spent == Precision(10**18)
     assert device.make_report("monday", record, SCHEMA, 1) == report
 
 

@@ -79,7 +79,7 @@ def test_a_query_over_cells_names_its_statistic(select: str, key: tuple[Function
     assert found is not None and found.statistic_key == key
     strategy = find_strategy(cube_statistic(CUBED, found.cube, key).axes, (True,))
     nothing_known = np.zeros((0, strategy.part_count))
-    missing = find_missing(strategy, Precision.ceil(Fraction(1)), 0.0, nothing_known, np.zeros(0))
+    missing = find_missing(strategy, Precision.ceil(Fraction(1)), nothing_known, np.zeros(0))
     assert missing is not None
     look = make_look(found.cube, key, missing.round_rows())
     looked = find_cube_query(look, CUBED)

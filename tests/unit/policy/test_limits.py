@@ -111,7 +111,7 @@ def test_the_smallest_counts_and_never_raises(given_: list[Fraction], epsilon: F
 def test_an_account_opens_with_the_smallest_limit(policy: Policy) -> None:
     account, _ = open_account(memory_rooms(), apply_limits(policy, (Fraction(3), Fraction(1, 2), Fraction(50))))
     assert account.state.budget == budget_precision(Fraction(1, 2), policy.delta)
-    assert account.policy.epsilon == Fraction(1, 2)
+    assert account.context.policy.epsilon == Fraction(1, 2)
     generous, _ = open_account(memory_rooms(), apply_limits(policy, (Fraction(50),)))
     assert generous.state.budget == budget_precision(Fraction(4), policy.delta)
 

@@ -92,6 +92,10 @@ def test_none_of_the_keys_and_missing_values_are_in_no_group():
 def test_a_column_without_keys_or_bins_has_no_groups(name):
     with pytest.raises(BadQuery, match=f"{name} has no declared keys or bins"):
         column_groups(COLUMNS[name])
+
+
+@pytest.mark.parametrize("name", ["free", "note"])
+def test_what_has_no_bounds_or_keys_cannot_be_grouped_by(name):
     with pytest.raises(BadQuery, match=name):
         grouped(f"SELECT COUNT(*) FROM t GROUP BY {name}")
 

@@ -49,3 +49,29 @@ def test_unknown_names_and_files_are_refused(tmp_path):
         read_settings(tmp_path / "s.toml")
     with pytest.raises(BadRequest, match="cannot be read"):
         read_settings(tmp_path / "none.toml")
+
+
+ENDS = {
+    "open_rate": (0.01, 1e6), "open_burst": (1, 1_000_000), "max_batch_answers": (1_024, 1 << 30), "port": (0, 65_535),
+    "threads": (1, 1_000), "batch": (1, 1_000), "queue": (1, 100_000), "rate": (0.01, 1e6),
+    "burst": (1, 1_000_000), "max_body": (1_024, 16_777_216), "max_batch_body": (1_024, 16_777_216),
+    "session_hours": (0.001, 8_760), "nonce_seconds": (0.1, 86_400), "skew_seconds": (0, 3_600),
+    "streams": (1, 100_000), "stream_seconds": (0.01, 86_400), "shutdown_seconds": (0, 3_600),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_settings_end_where_the_reference_says(name: str) -> None:
+    step = 1 if isinstance(getattr(Settings(), name), int) else 1e-6
+    for end, beyond in zip(ENDS[name], (-step, step), strict=True):
+        assert getattr(read_settings(environment={f"NOISEBANK_{name.upper()}": str(end)}), name) == end
+        with pytest.raises(BadRequest, match=name):
+            read_settings(environment={f"NOISEBANK_{name.upper()}": str(end + beyond)})
+
+
+def test_settings_are_what_the_reference_says_if_nobody_sets_them() -> None:
+    said = {"port": 8410, "threads": 64, "batch": 128, "queue": 512, "rate": 50.0, "burst": 200, "max_body": 65_536,
+            "max_batch_body": 1_048_576, "max_batch_answers": 33_554_432, "session_hours": 12.0, "skew_seconds": 60.0,
+            "nonce_seconds": 300.0, "streams": 100, "stream_seconds": 600.0, "shutdown_seconds": 30.0,
+            "open_rate": 200.0, "open_burst": 400, "secure_cookies": False}  # fmt: skip
+    assert {name: getattr(Settings(), name) for name in said} == said

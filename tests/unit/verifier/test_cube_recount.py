@@ -69,7 +69,7 @@ def test_nobody_is_in_more_than_two_of_them_and_so_the_last_ones_are_free(accoun
 
 @pytest.mark.parametrize("cheated", [None, 0, 1])
 def test_a_charge_below_what_all_pairs_have_lost_is_found(account: Account, cheated: int | None) -> None:
-    recount, verdicts = CubeRecount(account.policy), []
+    recount, verdicts = CubeRecount(account.context.policy), []
     for number, (reservation, query) in enumerate(list_measurements(account)):
         (run,) = reservation.runs
         change = -max(1, run.weight // 1000) if number == cheated else 0
@@ -81,11 +81,11 @@ def test_a_charge_to_a_part_of_the_cells_or_in_two_parts_is_found(account: Accou
     (reservation, query), *_ = list_measurements(account)
     (run,) = reservation.runs
     for runs in ((CellRun(0, run.stop - 1, run.weight),), (CellRun(1, run.stop, run.weight),), (run, run), ()):
-        assert not CubeRecount(account.policy).check(replace(reservation, runs=runs), query)
-    assert CubeRecount(account.policy).check(reservation, query)
+        assert not CubeRecount(account.context.policy).check(replace(reservation, runs=runs), query)
+    assert CubeRecount(account.context.policy).check(reservation, query)
 
 
 def test_after_a_measurement_that_was_not_opened_sums_of_that_cube_are_not_held_against_it(account: Account) -> None:
-    recount, ((first, _), *others) = CubeRecount(account.policy), list_measurements(account)
+    recount, ((first, _), *others) = CubeRecount(account.context.policy), list_measurements(account)
     recount.skip(first)
     assert all(recount.check(reservation, query) for reservation, query in others)

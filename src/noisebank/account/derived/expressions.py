@@ -20,8 +20,10 @@ from noisebank.core.estimates import Estimate, make_estimate
 from noisebank.core.intervals import confidence_interval
 from noisebank.queries.derived import Aggregate, list_linear
 from noisebank.queries.result_expressions import (
+    Choice,
     Condition,
     Expression,
+    Grouping,
     Key,
     Number,
     Operation,
@@ -48,6 +50,8 @@ class RowNumbers:
     keys: Keys
     rankings: Mapping[Ranking, Callable[[float], Interval]] = field(default_factory=dict)
     """The row's ranks, each with its interval at a confidence."""
+    summed_keys: frozenset[str] = frozenset()
+    """The keys of which the row is about all values together."""
 
 
 class ExpressionEvaluator:
@@ -65,7 +69,7 @@ class ExpressionEvaluator:
 
     def list_atoms(self, node: Expression) -> list[Expression]:
         """Returns the parts of an expression whose intervals are known at any confidence, each once."""
-        if isinstance(node, Ranking):
+        if isinstance(node, (Ranking, Grouping)):
             return [node]
         if not is_noisy(node):
             return []
@@ -119,8 +123,11 @@ class ExpressionEvaluator:
         single = 1 - (1 - confidence) / max(1, len(atoms))
         return self._combine(node, {atom: self._bound_atom(atom, row, single) for atom in atoms})
 
-    def evaluate_value(self, node: Expression | Key | Text, row: RowNumbers) -> float | str | None:
+    def evaluate_value(self, node: Expression | Key | Text | Choice, row: RowNumbers) -> float | str | None:
         """Returns an expression's number, or a key; None is NULL."""
+        if isinstance(node, Choice):
+            chosen = next((value for case, value in node.cases if self.holds(case, row)), node.default)
+            return None if chosen is None else self.evaluate_value(chosen, row)
         if isinstance(node, Key):
             return row.keys[node.name]
         if isinstance(node, Text):
@@ -136,9 +143,12 @@ class ExpressionEvaluator:
         values = [self.evaluate_value(each, row) for each in arguments if not isinstance(each, Condition)]
         if condition.operator == "IS NULL":
             return values[0] is None
-        if values[0] is None or values[1] is None:
+        left, right = values
+        if left is None or right is None:
             return None
-        return COMPARISONS[condition.operator](values[0], values[1])
+        if isinstance(left, str) is not isinstance(right, str):  # a key whose groups are numbers
+            left, right = float(left), float(right)
+        return COMPARISONS[condition.operator](left, right)
 
     def _derive(self, node: Released, row: RowNumbers, confidence: float) -> BoundedValue:
         return derive_value(self._aggregates[node.aggregate], row.parts[node.aggregate], confidence)
@@ -146,6 +156,9 @@ class ExpressionEvaluator:
     def _bound_atom(self, node: Expression, row: RowNumbers, confidence: float) -> Interval:
         if isinstance(node, Ranking):
             return row.rankings[node](confidence)
+        if isinstance(node, Grouping):
+            bits = sum((key in row.summed_keys) << place for place, key in enumerate(reversed(node.keys)))
+            return make_interval(bits, bits, bits)
         if _is_null(node, row):
             return UNKNOWN
         if self.is_gaussian(node):

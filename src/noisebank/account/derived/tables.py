@@ -140,7 +140,8 @@ def _add_subtotals(
         ordered = [name for name in select.by if name in keys]
         for values in product(*(labels[name] for name in ordered)):
             own = totals | dict(zip(ordered, values, strict=True))
-            subtotals.append(replace(_sum_rows(members[tuple(own[name] for name in keys)]), keys=own))
+            summed = _sum_rows(members[tuple(own[name] for name in keys)])
+            subtotals.append(replace(summed, keys=own, summed_keys=frozenset(select.by) - frozenset(keys)))
     return subtotals
 
 

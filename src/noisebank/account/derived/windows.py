@@ -16,6 +16,7 @@ from noisebank.account.derived.expressions import ExpressionEvaluator, RowNumber
 from noisebank.account.derived.gaussians import Gaussian, sum_gaussians
 from noisebank.account.derived.interval_arithmetic import Interval, make_interval
 from noisebank.queries.result_expressions import (
+    Choice,
     Frame,
     Key,
     OrderTerm,
@@ -88,6 +89,7 @@ def _add_total(
         start = 0 if first is None else max(0, place + first)
         stop = len(ordered) if last is None else place + last + 1
         inside = ordered[start : max(0, peers[place] if frame.with_peers else stop)]
+        inside = ordered[:1] if frame.is_first else inside
         if not inside:
             sums[index][total] = None
             continue
@@ -140,7 +142,7 @@ class _RankBound:
     def find_interval(self, confidence: float) -> Interval:
         """Returns the rank of the released number, and bounds of the true one's."""
         term = self.ranking.order[0]
-        if isinstance(term.by, Key):
+        if isinstance(term.by, (Key, Choice)):
             if len(self.ranking.order) == 1:  # keys have no noise
                 return make_interval(self.number, self.number, self.number)
             return make_interval(self.number, 1, len(self.others))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from noisebank.federated.blockfl.krum import SubmittedModel, Verdict
+from noisebank.federated.blockfl.krum import KrumVerdict, SubmittedModel
 from noisebank.federated.blockfl.sortition import G1Point, PublicKey
 
 
@@ -105,7 +105,7 @@ class MemberVerdict:
     """The verdict on a member's submission, and the reputation and reward that follow."""
 
     member: str
-    verdict: Verdict
+    verdict: KrumVerdict
     reputation: int
     reward: int
 
@@ -214,7 +214,7 @@ class TaskBooks:
             self.current_round.silent_leaders.append(event["leader"])
 
     def _on_Judged(self, event: dict[str, Any], block: int) -> None:  # noqa: N802
-        judged = MemberVerdict(event["member"], Verdict(event["verdict"]), event["reputation"], event["reward"])
+        judged = MemberVerdict(event["member"], KrumVerdict(event["verdict"]), event["reputation"], event["reward"])
         self.current_round.verdicts.append(judged)
         member = self.members[judged.member]
         member.reputation, member.reward = judged.reputation, member.reward + judged.reward

@@ -10,7 +10,7 @@ from noisebank.federated.blockfl.terms import TaskTerms
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class CrowdGuarantee:
     """What one task guarantees to one member."""
 
     mode: str
@@ -31,13 +31,13 @@ class Guarantee:
         }
 
 
-def describe_guarantee(terms: TaskTerms, round_count: int) -> Guarantee:
+def describe_guarantee(terms: TaskTerms, round_count: int) -> CrowdGuarantee:
     """Return what these terms guarantee, and what they do not."""
     epsilon = float(parse_exact(terms.epsilon, "epsilon"))
     if terms.mode == "none":
-        return Guarantee("none", "nothing", ("no noise is added anywhere",), float("inf"), 0.0)
+        return CrowdGuarantee("none", "nothing", ("no noise is added anywhere",), float("inf"), 0.0)
     if terms.mode == "sound":
-        return Guarantee(
+        return CrowdGuarantee(
             "sound",
             f"every example of this member: ({terms.epsilon}, {terms.delta})-differential privacy of all models that "
             "it submits in the task, charged on its account on the ledger before the first batch",
@@ -51,7 +51,7 @@ def describe_guarantee(terms: TaskTerms, round_count: int) -> Guarantee:
             float(parse_exact(terms.delta, "delta")),
         )
     features, looks = terms.shape.feature_count, terms.epochs * round_count
-    return Guarantee(
+    return CrowdGuarantee(
         "paper",
         f"one feature of one image against the edge worker, in one pass: epsilon {terms.epsilon}, if only that "
         "feature changes and the batch's smallest and largest values do not",

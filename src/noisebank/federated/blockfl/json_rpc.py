@@ -167,7 +167,7 @@ class JsonRpcServer(JsonRpcHandler):
         super().__init__(chain)
         server = self
 
-        class Handler(BoundedHandler):
+        class RpcRequestHandler(BoundedHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
             timeout = BODY_SECONDS
@@ -182,7 +182,7 @@ class JsonRpcServer(JsonRpcHandler):
                 answer = server.handle_request(self.read_body(size, BODY_SECONDS))
                 self.send_body(200, "application/json", answer)
 
-        self._server = BoundedServer(host, port, Handler)
+        self._server = BoundedServer(host, port, RpcRequestHandler)
         self.url = f"http://{host}:{self._server.port}"
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ CHUNK_SIZE = 64
 """Squares in one 64-bit sum: differences have 28 bits and squares 56, so 64 of them stay below 2^63."""
 
 
-class Verdict(IntEnum):
+class KrumVerdict(IntEnum):
     """Verdict on a submission; the values are the contract's."""
 
     ACCEPTED = 1
@@ -45,7 +45,7 @@ class SubmittedModel:
 class Judgement:
     """Verdicts and average of a round; the tuples are in the order of the submissions."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[KrumVerdict, ...]
     scores: tuple[int | None, ...]
     reasons: tuple[str, ...]
     """Why a submission is missing or malformed, else empty."""
@@ -116,18 +116,18 @@ def judge_submissions(
     A member with a missing or malformed model is one of the f that may be malicious, so Multi-KRUM looks for the
     remaining ones only. If nothing readable was submitted, the model stays as it was.
     """
-    verdicts: list[Verdict] = [Verdict.OUTLIER] * len(submissions)
+    verdicts: list[KrumVerdict] = [KrumVerdict.OUTLIER] * len(submissions)
     reasons = [""] * len(submissions)
     readable: list[tuple[int, Weights]] = []
     for index, entry in enumerate(submissions):
         content = store.get(entry.digest)
         if content is None:
-            verdicts[index], reasons[index] = Verdict.MISSING, f"nothing is stored under {format_cid(entry.digest)}"
+            verdicts[index], reasons[index] = KrumVerdict.MISSING, f"nothing is stored under {format_cid(entry.digest)}"
             continue
         try:
             model = read_model(content, task, round, entry.member, len(previous_model.weights))
         except BadModel as error:
-            verdicts[index], reasons[index] = Verdict.MALFORMED, str(error)
+            verdicts[index], reasons[index] = KrumVerdict.MALFORMED, str(error)
             continue
         readable.append((index, model.weights))
     suspected = max(0, byzantine - (len(submissions) - len(readable)))
@@ -137,7 +137,7 @@ def judge_submissions(
         rated[index] = score
     accepted = [readable[position] for position in select_lowest(readable_scores, suspected)]
     for index, _ in accepted:
-        verdicts[index] = Verdict.ACCEPTED
+        verdicts[index] = KrumVerdict.ACCEPTED
     weights = average_weights([weights for _, weights in accepted]) if accepted else previous_model.weights
     encoded = Model(task, round, "", weights).to_bytes()
     return Judgement(tuple(verdicts), tuple(rated), tuple(reasons), encoded)

@@ -1,4 +1,4 @@
-"""A member of a task: `Member` joins, trains and submits; `CommitteeDuties` draws lots, leads, votes, ends waits.
+"""A member of a task: `CrowdMember` joins, trains and submits; `CommitteeDuties` draws lots, leads and votes.
 
 A member acts on the ledger's current state, so it may be killed at any time and started again. What it must not lose is
 in its own book: charges, and every model before anybody else can see it. A round is never trained again once its model
@@ -151,7 +151,7 @@ class CommitteeDuties:
         return True
 
 
-class Member(CommitteeDuties):
+class CrowdMember(CommitteeDuties):
     """A member that also trains. It needs a book for a sound task; other tasks protect no examples and need none."""
 
     def __init__(

@@ -13,7 +13,7 @@ from typing import Any
 from noisebank.core.errors import NoisebankError
 from noisebank.federated.blockfl.books import Drawing, Proposal, Round, TaskBooks
 from noisebank.federated.blockfl.identifiers import format_cid, hash_content
-from noisebank.federated.blockfl.krum import Judgement, Verdict
+from noisebank.federated.blockfl.krum import Judgement, KrumVerdict
 from noisebank.federated.blockfl.member import judge_round
 from noisebank.federated.blockfl.models import BadModel, read_model
 from noisebank.federated.blockfl.registry import ModelRegistry
@@ -39,7 +39,7 @@ LIMITATIONS = (
 
 
 @dataclass
-class RoundReport:
+class RoundCheck:
     """Result of verifying one round."""
 
     number: int
@@ -68,7 +68,7 @@ class TaskReport:
     """Result of verifying a task."""
 
     task: str
-    rounds: list[RoundReport]
+    rounds: list[RoundCheck]
     differences: list[str]
 
     @property
@@ -110,9 +110,9 @@ def verify_task(
     return TaskReport(task.hex(), reports, wrong + find_unpaid(books))
 
 
-def _verify_round(registry: ModelRegistry, store: ContentStore, books: TaskBooks, round: Round) -> RoundReport:
+def _verify_round(registry: ModelRegistry, store: ContentStore, books: TaskBooks, round: Round) -> RoundCheck:
     assert round.model_digest is not None
-    report = RoundReport(round.number, format_cid(round.model_digest))
+    report = RoundCheck(round.number, format_cid(round.model_digest))
     try:
         judgement = judge_round(books, store, round.number)
     except NoisebankError as error:
@@ -193,7 +193,7 @@ def _check_reputations(books: TaskBooks) -> list[str]:
                 f"round {round.number}: the average reputation is {average}, recorded is {round.average_reputation}"
             )
         for judged in round.verdicts:
-            accepted = judged.verdict is Verdict.ACCEPTED
+            accepted = judged.verdict is KrumVerdict.ACCEPTED
             before = reputations[judged.member]
             reputation, reward = rule(before, accepted, average), before if accepted else 0
             reputations[judged.member] = reputation

@@ -9,7 +9,7 @@ from noisebank.core.errors import BadRequest
 from noisebank.federated.blockfl.books import Phase, Round, Submission, TaskBooks
 from noisebank.federated.blockfl.guarantee import describe_guarantee
 from noisebank.federated.blockfl.identifiers import format_cid
-from noisebank.federated.blockfl.krum import Verdict
+from noisebank.federated.blockfl.krum import KrumVerdict
 from noisebank.federated.blockfl.models import BadModel, read_model
 from noisebank.federated.blockfl.store import ContentStore
 from noisebank.federated.blockfl.terms import TaskTerms, read_terms
@@ -83,8 +83,8 @@ def summarize_round(round: Round) -> dict[str, Any]:
         "round": round.number,
         "finished": round.model_digest is not None,
         "submitted": len(round.submissions),
-        "accepted": verdicts.count(Verdict.ACCEPTED),
-        "refused": len(verdicts) - verdicts.count(Verdict.ACCEPTED),
+        "accepted": verdicts.count(KrumVerdict.ACCEPTED),
+        "refused": len(verdicts) - verdicts.count(KrumVerdict.ACCEPTED),
         "leader": agreed.leader if agreed else round.drawings[-1].leader or None if round.drawings else None,
         "deposed": sum(proposal.outcome in ("outvoted", "late") for proposal in round.proposals)
         + len(round.silent_leaders),
@@ -148,14 +148,14 @@ def _explain_verdict(
 ) -> str:
     """Return why a submission was not accepted, from the stored model itself; empty if it was."""
     entry = verdicts.get(submission.member)
-    if entry is None or entry.verdict is Verdict.ACCEPTED:
+    if entry is None or entry.verdict is KrumVerdict.ACCEPTED:
         return ""
-    if entry.verdict is Verdict.OUTLIER:
+    if entry.verdict is KrumVerdict.OUTLIER:
         return OUTLIER_REASON
     content = store.get(submission.digest)
     if content is None:
         return "nothing is stored under its identifier"
-    if entry.verdict is Verdict.MALFORMED and terms is not None:
+    if entry.verdict is KrumVerdict.MALFORMED and terms is not None:
         try:
             read_model(content, books.setup.task_id.hex(), round.number, submission.member, terms.shape.weight_count)
         except BadModel as error:

@@ -18,7 +18,7 @@ from noisebank.federated.fedsgd.descent import GradientDescent
 from noisebank.federated.fedsgd.design import Design
 from noisebank.federated.fedsgd.device import Device, TrainingOrder
 from noisebank.federated.fedsgd.gradients import ExactMean, GradientNoise, published_noise, task_noise
-from noisebank.federated.fedsgd.models import MODELS, Model, get_model
+from noisebank.federated.fedsgd.models import MODELS, SgdModel, get_model
 from noisebank.federated.fedsgd.participation import (
     LearningAccount,
     find_task,
@@ -39,7 +39,7 @@ __all__ = [
     "GradientNoise",
     "LearnedModel",
     "LearningAccount",
-    "Model",
+    "SgdModel",
     "Task",
     "TrainingOrder",
     "collect_reports",

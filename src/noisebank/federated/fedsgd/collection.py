@@ -13,7 +13,7 @@ from noisebank.core.units import parse_exact
 from noisebank.federated.enrolment import float_below
 from noisebank.federated.fedsgd.task import Task
 from noisebank.federated.ldp.categories import FrequencyOracle
-from noisebank.federated.ldp.reports import Report, ReportTerms, plan_reports
+from noisebank.federated.ldp.reports import LdpReport, ReportTerms, plan_reports
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ def collect_reports(task: Task, reports: Mapping[str, bytes]) -> CollectedReport
     sums, counted, left_out = np.zeros(task.dimension), 0, {}
     for device, raw in reports.items():
         try:
-            report = Report.decode(raw, schema)
+            report = LdpReport.decode(raw, schema)
             if report.terms != terms:
                 raise BadRequest("report", "made under other terms", "must have the task's epsilon and mechanism")
         except BadRequest as error:

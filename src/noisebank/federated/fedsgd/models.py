@@ -22,7 +22,7 @@ MAX_SCORE = 30.0
 """Larger scores make no difference to a logistic slope; exp of more would overflow."""
 
 
-class Model(ABC):
+class SgdModel(ABC):
     """A loss of (score, target), and the error measure of the finished model."""
 
     name: str
@@ -46,7 +46,7 @@ class Model(ABC):
         """Returns the error of each record: 0 or 1 for a class, a squared difference for a number."""
 
 
-class Linear(Model):
+class Linear(SgdModel):
     """(score - target)^2 / 2, target in [-1, 1]."""
 
     name, error_name, is_classifier = "linear", "mean squared error", False
@@ -65,7 +65,7 @@ class Linear(Model):
         return np.asarray(np.square(scores - targets))
 
 
-class _Classifier(Model):
+class _Classifier(SgdModel):
     """Targets are -1 and 1."""
 
     error_name, is_classifier = "misclassification rate", True
@@ -99,10 +99,10 @@ class Hinge(_Classifier):
         return np.asarray(np.maximum(0.0, 1.0 - scores * targets))
 
 
-MODELS: dict[str, Model] = {model.name: model for model in (Linear(), Logistic(), Hinge())}
+MODELS: dict[str, SgdModel] = {model.name: model for model in (Linear(), Logistic(), Hinge())}
 
 
-def get_model(name: str) -> Model:
+def get_model(name: str) -> SgdModel:
     """Returns the model of this name."""
     if name not in MODELS:
         raise BadRequest("model", name, f"must be one of {', '.join(MODELS)}")

@@ -18,7 +18,7 @@ from noisebank.core.entropy import simulation_rng
 from noisebank.core.errors import BadRequest
 from noisebank.federated.fedsgd.descent import GradientDescent
 from noisebank.federated.fedsgd.gradients import ExactMean, GradientNoise, task_noise
-from noisebank.federated.fedsgd.models import Model
+from noisebank.federated.fedsgd.models import SgdModel
 from noisebank.federated.fedsgd.participation import LearningAccount
 from noisebank.federated.fedsgd.task import Task
 
@@ -106,7 +106,7 @@ def rebuild_model(account: LearningAccount) -> LearnedModel:
 
 
 def noisy_mean(
-    kind: Model, noise: GradientNoise | ExactMean, weights: Floats, rows: Floats, targets: Floats
+    kind: SgdModel, noise: GradientNoise | ExactMean, weights: Floats, rows: Floats, targets: Floats
 ) -> Floats:  # fmt: skip
     """Returns the mean of one report per row's device on its gradient at these weights."""
     return noise.mean_gradient(kind.loss_slopes(rows @ weights, targets), rows)

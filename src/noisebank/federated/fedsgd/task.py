@@ -16,7 +16,7 @@ from noisebank.core.digests import digest_tagged
 from noisebank.core.errors import BadRequest
 from noisebank.core.units import Precision, parse_exact
 from noisebank.federated.fedsgd.design import Design
-from noisebank.federated.fedsgd.models import Model, get_model
+from noisebank.federated.fedsgd.models import SgdModel, get_model
 from noisebank.federated.ldp import MECHANISM_NAMES, Category, Number, Schema
 from noisebank.federated.ldp.levels import MAX_LEVELS
 from noisebank.federated.ldp.parameters import check_epsilon
@@ -77,7 +77,7 @@ class Task:
                 raise BadRequest(name, getattr(self, name), "is outside its range")
 
     @property
-    def model_kind(self) -> Model:
+    def model_kind(self) -> SgdModel:
         """The model, with its loss and errors."""
         return get_model(self.model)
 

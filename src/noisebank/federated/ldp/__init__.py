@@ -20,11 +20,11 @@ One number: `make_mechanism`. Vectors: `make_vector_mechanism`. Records: `make_r
 from noisebank.federated.ldp.audit import AuditResult, audit_epsilon, exact_ratio, satisfies_ldp
 from noisebank.federated.ldp.catalogue import make_mechanism
 from noisebank.federated.ldp.categories import FrequencyOracle
-from noisebank.federated.ldp.estimates import Estimate, estimate_attributes
+from noisebank.federated.ldp.estimates import LdpEstimate, estimate_attributes
 from noisebank.federated.ldp.levels import QuantizedMixture
 from noisebank.federated.ldp.mechanism import Mechanism
 from noisebank.federated.ldp.parameters import MECHANISM_NAMES, Parameters, find_parameters
-from noisebank.federated.ldp.reports import Report, ReportTerms, make_report
+from noisebank.federated.ldp.reports import LdpReport, ReportTerms, make_report
 from noisebank.federated.ldp.schema import Category, Number, Schema
 from noisebank.federated.ldp.vectors import VectorMechanism, make_published_vector_mechanism, make_vector_mechanism
 from noisebank.federated.ldp.wire import decode_codes, encode_codes
@@ -33,13 +33,13 @@ __all__ = [
     "MECHANISM_NAMES",
     "AuditResult",
     "Category",
-    "Estimate",
     "FrequencyOracle",
+    "LdpEstimate",
+    "LdpReport",
     "Mechanism",
     "Number",
     "Parameters",
     "QuantizedMixture",
-    "Report",
     "ReportTerms",
     "Schema",
     "VectorMechanism",

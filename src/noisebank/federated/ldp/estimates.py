@@ -12,7 +12,7 @@ import numpy as np
 from noisebank.core.errors import BadRequest
 from noisebank.core.intervals import confidence_interval
 from noisebank.federated.ldp.categories import FrequencyOracle
-from noisebank.federated.ldp.reports import Report, ReportPlan, plan_reports
+from noisebank.federated.ldp.reports import LdpReport, ReportPlan, plan_reports
 from noisebank.federated.ldp.schema import Number, Schema
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MIN_REPORTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class LdpEstimate:
     """A mean in the attribute's units, or a share; unbiased, so it may fall outside the possible range."""
 
     value: float
@@ -33,15 +33,15 @@ class Estimate:
 
 
 def estimate_attributes(
-    reports: Iterable[Report | bytes], schema: Schema, confidence: float = 0.95
-) -> dict[str, Estimate | dict[str, Estimate]]:
+    reports: Iterable[LdpReport | bytes], schema: Schema, confidence: float = 0.95
+) -> dict[str, LdpEstimate | dict[str, LdpEstimate]]:
     """Returns for each attribute the mean (numbers), or each value's share (categories).
 
     The average is taken over the reports that contain the attribute. Its spread is then d/k of the noise, as in
     Algorithm 6, but the people's own spread about their mean takes the place of their mean square: never worse than
     multiplying by d/k and averaging over all. The interval counts both noise and sampling of people.
     """
-    decoded = [Report.decode(report, schema) if isinstance(report, bytes) else report for report in reports]
+    decoded = [LdpReport.decode(report, schema) if isinstance(report, bytes) else report for report in reports]
     if not decoded:
         raise BadRequest("reports", "none", "at least one is needed")
     if any(report.terms != decoded[0].terms for report in decoded):
@@ -62,14 +62,14 @@ def estimate_attributes(
 
 def _estimate_attribute(
     plan: ReportPlan, index: int, codes: list[int], confidence: float
-) -> Estimate | dict[str, Estimate]:
+) -> LdpEstimate | dict[str, LdpEstimate]:
     attribute, reporter = plan.schema.attributes[index], plan.reporters[index]
     if isinstance(attribute, Number) and not isinstance(reporter, FrequencyOracle):
         half = (attribute.high - attribute.low) / 2.0
         values, worst = reporter.to_values(np.array(codes, dtype=np.int64)), reporter.worst_variance() + 1.0
         mean, stddev = float(values.mean()), _mean_stddev(values, worst)
         centre = attribute.unscale_value(mean)
-        return Estimate(centre, half * stddev, confidence_interval(centre, half * stddev, confidence), len(values))
+        return LdpEstimate(centre, half * stddev, confidence_interval(centre, half * stddev, confidence), len(values))
     if isinstance(attribute, Number) or not isinstance(reporter, FrequencyOracle):
         raise TypeError("a category needs an oracle")
     indicators = reporter.to_indicators(_unpack_flags(reporter, codes))
@@ -77,7 +77,7 @@ def _estimate_attribute(
     for value, column in zip(attribute.values, indicators.T, strict=True):
         share = float(column.mean())
         stddev = _mean_stddev(column, max(reporter.variance(0.0), reporter.variance(1.0)) + 0.25)
-        shares[value] = Estimate(share, stddev, confidence_interval(share, stddev, confidence), len(column))
+        shares[value] = LdpEstimate(share, stddev, confidence_interval(share, stddev, confidence), len(column))
     return shares
 
 

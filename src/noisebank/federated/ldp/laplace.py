@@ -22,7 +22,7 @@ from noisebank.core.entropy import uniform_words
 from noisebank.federated.ldp.alias import WORDS, AliasTable, round_weights
 from noisebank.federated.ldp.law import Law
 from noisebank.federated.ldp.mechanism import ROUNDING_BITS, BaseMechanism, round_to_grid, to_fixed_point
-from noisebank.federated.ldp.moments import Moments
+from noisebank.federated.ldp.moments import ReportMoments
 from noisebank.federated.ldp.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ class Laplace(BaseMechanism):
         return AliasTable(self.high_weights * 2)
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> ReportMoments:
         """Second moments of the reports as drawn, up to the clipping far out and the rounding of x."""
         q = exp(-self._rate)
         spread = q * (1.0 + q) / (1.0 - q) ** 2 + q / (1.0 - q) + 0.25  # E (G + 1/2)^2
-        return Moments(spread / self.steps**2, 0.0, 1.0)
+        return ReportMoments(spread / self.steps**2, 0.0, 1.0)
 
     def variance(self, x: float) -> float:
         return self.moments.variance(x)

@@ -10,7 +10,7 @@ import numpy as np
 from noisebank.federated.ldp.alias import WORDS
 from noisebank.federated.ldp.law import Law
 from noisebank.federated.ldp.mechanism import ROUNDING_BITS, BaseMechanism, round_to_grid, to_fixed_point
-from noisebank.federated.ldp.moments import Moments
+from noisebank.federated.ldp.moments import ReportMoments
 from noisebank.federated.ldp.parameters import Parameters
 from noisebank.federated.ldp.weights import MixtureWeights, compute_weights
 
@@ -50,7 +50,7 @@ class Mixture(BaseMechanism):
         return self.weights.output_count + (3 if self.weights.atom_weight else 0)
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> ReportMoments:
         """Second moments of the reports as drawn."""
         return self.weights.moments
 

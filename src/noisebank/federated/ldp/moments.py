@@ -15,7 +15,7 @@ MIN_EPSILON = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class ReportMoments:
     """E[y^2 | x] = constant + linear |x| + quadratic x^2, for y an unbiased report of x in [-1, 1]."""
 
     constant: float
@@ -35,25 +35,25 @@ class Moments:
             worst = max(worst, scale * self.constant - linear * linear / (4.0 * quadratic))
         return worst
 
-    def mix_with(self, other: Moments, weight: float) -> Moments:
+    def mix_with(self, other: ReportMoments, weight: float) -> ReportMoments:
         """Returns the moments of the mechanism that uses `self` with probability `weight`, else `other`."""
         rest = 1.0 - weight
-        return Moments(
+        return ReportMoments(
             weight * self.constant + rest * other.constant,
             weight * self.linear + rest * other.linear,
             weight * self.quadratic + rest * other.quadratic,
         )
 
 
-def laplace_moments(epsilon: float) -> Moments:
+def laplace_moments(epsilon: float) -> ReportMoments:
     """Returns the moments of x plus Laplace noise of scale 2/epsilon."""
-    return Moments(8.0 / epsilon**2, 0.0, 1.0)
+    return ReportMoments(8.0 / epsilon**2, 0.0, 1.0)
 
 
-def three_outputs_moments(epsilon: float, a: float) -> Moments:
+def three_outputs_moments(epsilon: float, a: float) -> ReportMoments:
     """Returns the moments of Three-Outputs (thesis eq. 3.24); a = P(0 | x = 0). Duchi et al. is a = 0."""
     square = three_outputs_bound(epsilon, a) ** 2
-    return Moments(square * (1.0 - a), square * a * -expm1(-epsilon), 0.0)
+    return ReportMoments(square * (1.0 - a), square * a * -expm1(-epsilon), 0.0)
 
 
 def three_outputs_bound(epsilon: float, a: float) -> float:
@@ -62,11 +62,11 @@ def three_outputs_bound(epsilon: float, a: float) -> float:
     return c * (c + 1.0) / (expm1(epsilon) * (c - a))
 
 
-def piecewise_moments(epsilon: float, t: float) -> Moments:
+def piecewise_moments(epsilon: float, t: float) -> ReportMoments:
     """Returns the moments of the piecewise mechanism (thesis eq. 3.30, plus x^2); t sets its window's width."""
     c, rise = exp(epsilon), expm1(epsilon)
     constant = (t + c) * ((t + 1.0) ** 3 + rise) / (3.0 * t * t * rise * rise)
-    return Moments(constant, 0.0, 1.0 + (t + 1.0) / rise)
+    return ReportMoments(constant, 0.0, 1.0 + (t + 1.0) / rise)
 
 
 def piecewise_bound(epsilon: float, t: float) -> float:

@@ -28,7 +28,7 @@ from noisebank.core.errors import BadRequest
 from noisebank.federated.ldp.moments import (
     MAX_EPSILON,
     MIN_EPSILON,
-    Moments,
+    ReportMoments,
     laplace_moments,
     piecewise_bound,
     piecewise_moments,
@@ -63,7 +63,7 @@ class Parameters:
         return piecewise_bound(self.epsilon, self.t)
 
     @property
-    def moments(self) -> Moments:
+    def moments(self) -> ReportMoments:
         """Second moments of the report, before any grid."""
         if self.name == "laplace":
             return laplace_moments(self.epsilon)

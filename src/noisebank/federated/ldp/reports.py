@@ -50,7 +50,7 @@ class ReportTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LdpReport:
     """All that leaves a device: pairs (attribute index, code), and the terms they were made under."""
 
     terms: ReportTerms
@@ -69,7 +69,7 @@ class Report:
         return head + (bits << -used % 8).to_bytes(-(-used // 8), "big")
 
     @staticmethod
-    def decode(data: bytes, schema: Schema) -> Report:
+    def decode(data: bytes, schema: Schema) -> LdpReport:
         """Returns the report in these bytes; anything that no device could have sent is refused."""
         if len(data) < HEADER.size:
             raise BadRequest("report", f"{len(data)} bytes", f"needs at least {HEADER.size}")
@@ -88,7 +88,7 @@ class Report:
             fields.append((index, bits >> left & ((1 << plan.field_bits(index)) - 1)))
         if left >= 8 or bits & ((1 << left) - 1):
             raise BadRequest("report", f"{len(data)} bytes", "has something after its last field")
-        return plan.check_report(Report(terms, tuple(fields)))
+        return plan.check_report(LdpReport(terms, tuple(fields)))
 
 
 class ReportPlan:
@@ -121,7 +121,7 @@ class ReportPlan:
             return reporter.code_count
         return 1 << reporter.size if reporter.is_unary else reporter.size
 
-    def draw_report(self, values: Sequence[object]) -> Report:
+    def draw_report(self, values: Sequence[object]) -> LdpReport:
         """Returns a fresh report on a record's values, in the schema's order. Never fails, whatever they are.
 
         Guarantees: epsilon-LDP in all of `values`: k independent reports of epsilon/k each, on attributes that are
@@ -130,7 +130,7 @@ class ReportPlan:
         """
         known = values if len(values) == len(self.reporters) else [None] * len(self.reporters)
         chosen = sorted(int(index) for index in choose_coordinates(1, len(self.reporters), self.sent_count)[0])
-        return Report(self.terms, tuple((index, self.draw_code(index, known[index])) for index in chosen))
+        return LdpReport(self.terms, tuple((index, self.draw_code(index, known[index])) for index in chosen))
 
     def draw_code(self, index: int, value: object) -> int:
         """Returns a fresh code for one attribute. An oracle's flags become bits, the first value's the lowest."""
@@ -146,7 +146,7 @@ class ReportPlan:
             return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
         return int(np.argmax(flags))
 
-    def check_report(self, report: Report) -> Report:
+    def check_report(self, report: LdpReport) -> LdpReport:
         """Returns the report; BadRequest unless its attributes are k different ones and each code exists."""
         indices = [index for index, _ in report.fields]
         all_different = len(set(indices)) == len(indices) == self.sent_count
@@ -162,7 +162,7 @@ class ReportPlan:
 
 def make_report(
     record: Mapping[str, object], schema: Schema, epsilon: float, mechanism: str = "best", levels: int = DEFAULT_LEVELS
-) -> Report:
+) -> LdpReport:
     """Returns one report on one record. Numbers are clipped, what does not fit is replaced (`ReportPlan.draw_report`).
 
     Terms and schema are checked before the record is read; afterwards nothing can fail. A second report on the same

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from noisebank.federated.ldp.alias import WORDS
 from noisebank.federated.ldp.law import Law, exp_lower_bound
-from noisebank.federated.ldp.moments import Moments
+from noisebank.federated.ldp.moments import ReportMoments
 from noisebank.federated.ldp.parameters import Parameters
 
 SHARED_WORDS = WORDS - (1 << 44)
@@ -78,7 +78,7 @@ class MixtureWeights:
         return Fraction(self.atom_weight, (self.up + self.down) * self.steps)
 
     @property
-    def moments(self) -> Moments:
+    def moments(self) -> ReportMoments:
         """E[y^2 | x] of the reports as they are drawn, but for the rounding of x (at most 1/(4 N^2))."""
         constant = linear = quadratic = Fraction(0)
         if self.outer:
@@ -90,7 +90,7 @@ class MixtureWeights:
             square = self.atom_size**2
             constant += square * 2 * self.level
             linear += square * (self.up - self.down) * self.steps
-        return Moments(*(float(part / self.total_weight) for part in (constant, linear, quadratic)))
+        return ReportMoments(*(float(part / self.total_weight) for part in (constant, linear, quadratic)))
 
     def law_at(self, position: int) -> Law:
         """Returns the law of the code for an input at this position: codes 0 .. output_count - 1 are the piecewise

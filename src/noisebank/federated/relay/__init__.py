@@ -7,8 +7,8 @@
 >>> round(strong_chance(10, 0.1), 4)  # chance that colluders have a member between them
 0.0848
 
-`Host` and `Member` run a round between processes: docs/explanation/relay.md. What a member is promised, and against
-whom, follows from the plan alone and is shown before anything is sent: `compute_guarantees`.
+`Host` and `RelayMember` run a round between processes: docs/explanation/relay.md. What a member is promised, and
+against whom, follows from the plan alone and is shown before anything is sent: `compute_guarantees`.
 """
 
 from noisebank.federated.relay.collusion import collusion_threshold, published_chance, strong_chance, weak_chance
@@ -22,9 +22,9 @@ from noisebank.federated.relay.game import (
     relay_costs,
     subgame_perfect,
 )
-from noisebank.federated.relay.guarantee import Coalition, Guarantee, compute_guarantees, worst_guarantees
+from noisebank.federated.relay.guarantee import Coalition, RelayGuarantee, compute_guarantees, worst_guarantees
 from noisebank.federated.relay.host import Host, RoundOutcome
-from noisebank.federated.relay.member import Member
+from noisebank.federated.relay.member import RelayMember
 from noisebank.federated.relay.outcome import MemberOutcome
 from noisebank.federated.relay.plan import RelayPlan, make_plan
 from noisebank.federated.relay.remedies import may_join, reclip_slices
@@ -34,10 +34,10 @@ from noisebank.federated.relay.terms import RelayTerms, min_variance
 
 __all__ = [
     "Coalition",
-    "Guarantee",
     "Host",
-    "Member",
     "MemberOutcome",
+    "RelayGuarantee",
+    "RelayMember",
     "RelayPlan",
     "RelayTerms",
     "Requirements",

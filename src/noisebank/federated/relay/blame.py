@@ -12,7 +12,7 @@ from noisebank.federated.relay.plan import RelayPlan
 
 
 @dataclass(frozen=True, slots=True)
-class MemberState:
+class ChainClaims:
     """What a member reports about itself: chains received and sent, and the next member's signed receipts."""
 
     received: frozenset[int]
@@ -20,23 +20,23 @@ class MemberState:
     receipts: dict[int, str]
 
     @classmethod
-    def parse(cls, body: dict[str, Any]) -> MemberState:
+    def parse(cls, body: dict[str, Any]) -> ChainClaims:
         """Returns the state in a message's body; chain numbers must be whole numbers."""
         receipts = {int(number): str(raw) for number, raw in dict(body.get("receipts", {})).items()}
         return cls(frozenset(map(int, body["received"])), frozenset(map(int, body["sent"])), receipts)
 
-    def restrict_to(self, chains: set[int]) -> MemberState:
+    def restrict_to(self, chains: set[int]) -> ChainClaims:
         """Returns the state without claims about other chains than these."""
         receipts = {number: raw for number, raw in self.receipts.items() if number in chains}
-        return MemberState(self.received & chains, self.sent & chains, receipts)
+        return ChainClaims(self.received & chains, self.sent & chains, receipts)
 
-    def merge_with(self, later: MemberState) -> MemberState:
+    def merge_with(self, later: ChainClaims) -> ChainClaims:
         """Returns the union of both states: claims are never withdrawn."""
-        return MemberState(self.received | later.received, self.sent | later.sent, {**self.receipts, **later.receipts})
+        return ChainClaims(self.received | later.received, self.sent | later.sent, {**self.receipts, **later.receipts})
 
 
 def find_culprits(
-    plan: RelayPlan, round_id: str, states: Mapping[str, MemberState | None], arrived: set[int]
+    plan: RelayPlan, round_id: str, states: Mapping[str, ChainClaims | None], arrived: set[int]
 ) -> dict[str, str]:
     """Returns the members to exclude, with the reason. Requires: every chain outside `arrived` has stopped moving.
 
@@ -51,7 +51,7 @@ def find_culprits(
 
 
 def _blame_chain(
-    order: tuple[str, ...], states: Mapping[str, MemberState | None], chain_number: int, attempt_id: tuple[str, int]
+    order: tuple[str, ...], states: Mapping[str, ChainClaims | None], chain_number: int, attempt_id: tuple[str, int]
 ) -> dict[str, str]:
     for position, address in enumerate(order):
         state = states.get(address)

@@ -10,11 +10,11 @@ import numpy as np
 
 from noisebank.core.errors import NoisebankError, Refused
 from noisebank.federated.relay.attempt import MASKED_CHAIN
-from noisebank.federated.relay.blame import MemberState, find_culprits
+from noisebank.federated.relay.blame import ChainClaims, find_culprits
 from noisebank.federated.relay.grid import is_plausible
 from noisebank.federated.relay.messages import Message, to_printable
 from noisebank.federated.relay.plan import RelayPlan
-from noisebank.federated.relay.transport import Unreachable
+from noisebank.federated.relay.transport import PeerUnreachable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class AttemptCollector:
         self._masked_vectors: dict[str, Steps] = {}
         self._suspects: dict[str, str] = {}
         self._complaints: list[tuple[str, str, str]] = []
-        self._states: dict[str, MemberState | None] = {member.address: None for member in plan.members}
+        self._states: dict[str, ChainClaims | None] = {member.address: None for member in plan.members}
         self._last_answers = {member.address: time.monotonic() for member in plan.members}
         self._last_progress = time.monotonic()
         self.is_closed = False
@@ -145,7 +145,7 @@ class AttemptCollector:
                 self._record_state(address, reply, now)
             elif self._has_passed_all(address):
                 continue  # its part has arrived: the attempt does not need it any more
-            elif isinstance(reply, Unreachable):
+            elif isinstance(reply, PeerUnreachable):
                 gone[address] = "vanished"
             elif now - self._last_answers[address] > self.plan.terms.patience_seconds:
                 gone[address] = "does not answer"
@@ -179,7 +179,7 @@ class AttemptCollector:
 
     def _record_state(self, address: str, reply: Message, now: float) -> None:
         try:
-            state = MemberState.parse(reply.body)
+            state = ChainClaims.parse(reply.body)
         except (KeyError, TypeError, ValueError):
             self.mark_suspect(address, "sent a state that cannot be read")
             return

@@ -41,7 +41,7 @@ class Coalition:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class RelayGuarantee:
     """Against one coalition: precision spent (mu squared), and epsilon at the terms' delta. Infinite if unprotected."""
 
     coalition: Coalition
@@ -114,7 +114,7 @@ def hiding_variance(chain: RelayChain, position: int, coalition_size: int, knows
     return min(variances, default=None)
 
 
-def compute_guarantees(plan: RelayPlan, address: str, spent_plans: Sequence[RelayPlan] = ()) -> list[Guarantee]:
+def compute_guarantees(plan: RelayPlan, address: str, spent_plans: Sequence[RelayPlan] = ()) -> list[RelayGuarantee]:
     """Returns one guarantee per coalition: this attempt together with the earlier ones in which the member sent."""
     return [
         compute_guarantee([*spent_plans, plan], address, trust)
@@ -122,7 +122,7 @@ def compute_guarantees(plan: RelayPlan, address: str, spent_plans: Sequence[Rela
     ]
 
 
-def compute_guarantee(plans: Sequence[RelayPlan], address: str, coalition: Coalition) -> Guarantee:
+def compute_guarantee(plans: Sequence[RelayPlan], address: str, coalition: Coalition) -> RelayGuarantee:
     """Returns the guarantee over all these attempts: they use fresh noise, so their precisions add."""
     total: Loss = ZERO_PRECISION
     for plan in plans:
@@ -131,7 +131,7 @@ def compute_guarantee(plans: Sequence[RelayPlan], address: str, coalition: Coali
     return _to_guarantee(coalition, total, plans[-1].terms)
 
 
-def worst_guarantees(plan: RelayPlan) -> list[Guarantee]:
+def worst_guarantees(plan: RelayPlan) -> list[RelayGuarantee]:
     """Returns one guarantee per coalition: that of the member that is worst off."""
     worst = []
     for trust in list_coalitions(plan.terms, len(plan.members)):
@@ -141,8 +141,8 @@ def worst_guarantees(plan: RelayPlan) -> list[Guarantee]:
     return worst
 
 
-def _to_guarantee(coalition: Coalition, total: Loss, terms: RelayTerms) -> Guarantee:
-    return Guarantee(coalition, total, inf if total is None else _cached_epsilon(total, terms.delta))
+def _to_guarantee(coalition: Coalition, total: Loss, terms: RelayTerms) -> RelayGuarantee:
+    return RelayGuarantee(coalition, total, inf if total is None else _cached_epsilon(total, terms.delta))
 
 
 @lru_cache(maxsize=4096)

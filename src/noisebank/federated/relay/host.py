@@ -19,7 +19,7 @@ from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, NoisebankError, Refused, Tampered
 from noisebank.federated.relay.collection import AttemptCollector
 from noisebank.federated.relay.grid import dequantize_sum
-from noisebank.federated.relay.guarantee import Guarantee, worst_guarantees
+from noisebank.federated.relay.guarantee import RelayGuarantee, worst_guarantees
 from noisebank.federated.relay.messages import Message, MessageSigner, ReplayGuard, check_reply
 from noisebank.federated.relay.negotiation import negotiate_plan
 from noisebank.federated.relay.plan import RelayPlan
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from noisebank.core.entropy import Entropy
     from noisebank.ledger.signing import Key
 
-Show = Callable[[RelayPlan, list[Guarantee]], None]
+Show = Callable[[RelayPlan, list[RelayGuarantee]], None]
 Say = Callable[[str], None]
 SETUP_PATIENCE = 10.0
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class RoundOutcome:
     mean: NDArray[np.float64] | None
     stddev: float
     left_out: dict[str, str]
-    guarantees: list[Guarantee]
+    guarantees: list[RelayGuarantee]
     seconds: float
     """From the moment that all members had joined."""
 
@@ -60,7 +60,7 @@ class _Progress:
     left_out: dict[str, str] = field(default_factory=dict)
     tried_count: int = 0
     sent_count: int = 0
-    guarantees: list[Guarantee] = field(default_factory=list)
+    guarantees: list[RelayGuarantee] = field(default_factory=list)
 
 
 class Host:

@@ -21,7 +21,7 @@ from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, NoisebankError, OutcomeUnknown, Refused, Tampered
 from noisebank.federated.relay.attempt import MASKED_CHAIN, Attempt, new_attempt, prepare_steps
 from noisebank.federated.relay.grid import BID_UNITS, dequantize_sum, finite_numbers, is_plausible, quantize_vector
-from noisebank.federated.relay.guarantee import Guarantee, compute_guarantees
+from noisebank.federated.relay.guarantee import RelayGuarantee, compute_guarantees
 from noisebank.federated.relay.messages import Message, MessageSigner, ReplayGuard, check_reply, to_printable
 from noisebank.federated.relay.outcome import MemberOutcome
 from noisebank.federated.relay.plan import MAX_BID, RelayPlan, entry_to_json
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from noisebank.federated.relay.runtime import Runtime
     from noisebank.ledger.signing import Key
 
-Show = Callable[[RelayPlan, list[Guarantee]], None]
+Show = Callable[[RelayPlan, list[RelayGuarantee]], None]
 Say = Callable[[str], None]
 SETUP_PATIENCE = 10.0
 """Seconds, until the terms say otherwise."""
@@ -46,7 +46,7 @@ ROUND_ID = re.compile(r"[0-9a-f]{32}")
 MAX_ATTEMPT = 2**31
 
 
-class Member:
+class RelayMember:
     """One member of one round. `past_vector` is that of the round before, for terms that send past slices."""
 
     def __init__(

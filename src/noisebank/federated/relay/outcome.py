@@ -1,11 +1,11 @@
-"""What `Member.run` returns: how a round of the relay ended for one member. The host's side is `host.RoundOutcome`."""
+"""What `RelayMember.run` returns: how a round ended for one member. The host's side is `host.RoundOutcome`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from noisebank.federated.relay.guarantee import Guarantee
+from noisebank.federated.relay.guarantee import RelayGuarantee
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,4 +22,4 @@ class MemberOutcome:
     attempts_sent: int
     clipped_count: int
     mean: NDArray[np.float64] | None
-    guarantees: list[Guarantee] = field(default_factory=list)
+    guarantees: list[RelayGuarantee] = field(default_factory=list)

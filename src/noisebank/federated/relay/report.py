@@ -47,7 +47,7 @@ class MemberPromises:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundReport:
+class RelayReport:
     """How a round ended and what was promised. `mean` and `stddev` are in the vectors' unit."""
 
     name: str
@@ -78,7 +78,7 @@ class RoundReport:
         return json.dumps(plain, indent=1).encode() + b"\n"
 
 
-def make_round_report(name: str, plans: Sequence[RelayPlan], outcome: RoundOutcome) -> RoundReport:
+def make_round_report(name: str, plans: Sequence[RelayPlan], outcome: RoundOutcome) -> RelayReport:
     """Return the report of a round from the plans of all its attempts.
 
     A member is counted as having sent in every attempt that it was part of: the host cannot know better.
@@ -89,7 +89,7 @@ def make_round_report(name: str, plans: Sequence[RelayPlan], outcome: RoundOutco
         raise BadRequest("report", "of a round without a plan", "has nothing to say: too few members were there")
     plan = plans[-1]
     mean = outcome.mean if plan.terms.publish else None
-    return RoundReport(
+    return RelayReport(
         name, outcome.done, outcome.reason, plan.terms, outcome.attempt_count, outcome.stddev,
         None if mean is None else tuple(float(number) for number in mean),
         tuple(_describe_member(plans, member.address, member.bid) for member in plan.members),
@@ -97,14 +97,14 @@ def make_round_report(name: str, plans: Sequence[RelayPlan], outcome: RoundOutco
     )  # fmt: skip
 
 
-def read_round_report(content: bytes) -> RoundReport:
+def read_round_report(content: bytes) -> RelayReport:
     """Return the report in `content`; `BadRequest` if it is none."""
     try:
         plain: Any = json.loads(content)
         if set(plain) != FIELDS or plain["format"] != FORMAT:
             raise ValueError("other fields")
         mean, left_out = plain["mean"], plain["left_out"].items()
-        return RoundReport(
+        return RelayReport(
             name=str(plain["name"]),
             done=bool(plain["done"]),
             reason=str(plain["reason"]),

@@ -34,7 +34,7 @@ Tap = Callable[[str, bytes], None]
 """Called with the receiver and the bytes of everything that is sent: for recording."""
 
 
-class Unreachable(OutcomeUnknown):
+class PeerUnreachable(OutcomeUnknown):
     """Nobody listens there: the other process is gone, and nothing arrived."""
 
     kind = "Unreachable"
@@ -95,7 +95,7 @@ class _DeadlineSocket:
 
 
 def _make_handler(server: MessageServer, handle: Handle, patience: float, tap: Tap) -> type[BoundedHandler]:
-    class Handler(BoundedHandler):
+    class MessageHandler(BoundedHandler):
         timeout = patience  # of every write on the socket; reads have a deadline each
         header_seconds = min(HEADER_SECONDS, patience)
 
@@ -126,7 +126,7 @@ def _make_handler(server: MessageServer, handle: Handle, patience: float, tap: T
             tap("reply", raw)
             self.send_body(status, "application/octet-stream", raw)
 
-    return Handler
+    return MessageHandler
 
 
 def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, limit: int = MAX_MESSAGE) -> bytes:
@@ -142,7 +142,7 @@ def ask(to: str, raw: bytes, patience: float, tap: Tap = lambda to, raw: None, l
                 raise OutcomeUnknown(f"{to} answered with something too long")
             body = read_exactly(reply, length)
     except ConnectionRefusedError:
-        raise Unreachable(f"nobody listens at {to}") from None
+        raise PeerUnreachable(f"nobody listens at {to}") from None
     except (OSError, HTTPException) as error:
         raise OutcomeUnknown(f"{to} did not answer ({type(error).__name__})") from None
     finally:

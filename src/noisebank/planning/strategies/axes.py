@@ -1,4 +1,4 @@
-"""The rows of one axis: `ProductRows` for unordered values, `SquareRootRows` for ordered ones, `TotalRow` for neither.
+"""The rows of one axis: `SquareRootRows` for ordered values, and what sets of unordered ones cost.
 
 Rows are whole numbers: what is charged is computed from them exactly, whatever floats they were derived from. Divided
 by `scale` they have the best known price: at precision 1 every set of values (unordered) or every range (ordered) has
@@ -21,6 +21,8 @@ Whole = NDArray[np.object_]
 """Python's integers, which do not overflow."""
 SCALE_BITS = 16
 """Of the rows of an axis: rounding changes the price by about 2^-16."""
+MAX_SET_SIZE = 64
+"""Ordered values up to which sets may cost less than ranges."""
 GRID_ENDS = 48
 """Ends of ranges among which the worst one is searched for."""
 
@@ -66,36 +68,6 @@ class AxisRows(Protocol):
     def solve_transposed(self, weights: Vector) -> Vector:
         """Returns u with H^T u = scale * weights."""
         ...
-
-
-class ProductRows:
-    """a I + b J, the square root of p0 J/n + p1 (I - J/n): no mechanism answers all sets of n values for less."""
-
-    def __init__(self, size: int) -> None:
-        self.row_count, self.scale = size, 1 << SCALE_BITS
-        whole, rest = best_precisions(size)
-        self._own = round(self.scale * sqrt(rest))
-        self._all = round(self.scale * (sqrt(whole) - sqrt(rest)) / size)
-        square = (self._own + self._all) ** 2 + (size - 1) * self._all**2
-        self.squares: Whole = np.full(size, square, dtype=object)
-
-    def multiply(self, values: Whole) -> Whole:
-        """See `AxisRows`."""
-        product: Whole = self._own * values + self._all * values.sum(axis=-1, keepdims=True)
-        return product
-
-    multiply_transposed = multiply
-
-    def combine(self, values: Vector) -> Vector:
-        """See `AxisRows`."""
-        combined: Vector = (self._own * values + self._all * values.sum(axis=-1, keepdims=True)) / self.scale
-        return combined
-
-    def solve_transposed(self, weights: Vector) -> Vector:
-        """See `AxisRows`."""
-        share = self._all / (self._own + self.row_count * self._all)
-        solved: Vector = (weights - share * weights.sum(axis=-1, keepdims=True)) * (self.scale / self._own)
-        return solved
 
 
 class SquareRootRows:
@@ -154,17 +126,27 @@ class SquareRootRows:
 
 
 @lru_cache(maxsize=64)
-def find_rows(axis: Axis) -> AxisRows:
-    """Returns the cheapest rows that know every range of an ordered axis, or every set of values of an unordered
-    one."""
-    product = ProductRows(axis.size) if not axis.ordered or axis.size <= 64 else None
-    if not axis.ordered:
-        assert product is not None
-        return product
-    ordered = SquareRootRows(axis.size)
-    if product is not None and price_of(product) <= price_of(ordered):
-        return product
-    return ordered
+def find_root(size: int) -> SquareRootRows:
+    """Returns the rows that know every range of so many ordered values."""
+    return SquareRootRows(size)
+
+
+@lru_cache(maxsize=256)
+def is_cheaper_as_root(axis: Axis) -> bool:
+    """Whether an axis is ordered, and its ranges cost less than all of its sets."""
+    if not axis.ordered or axis.size > MAX_SET_SIZE:
+        return axis.ordered
+    whole, own = product_coefficients(axis.size)
+    squares = (whole + own) ** 2 + (axis.size - 1) * whole**2
+    return price_of(find_root(axis.size)) < float(squares / (1 << 2 * SCALE_BITS))
+
+
+def product_coefficients(size: int) -> tuple[int, int]:
+    """Returns b and a of a I + b J, the square root of p0 J/n + p1 (I - J/n) in units of 2^-16: no mechanism answers
+    all sets of n values for less."""
+    whole, rest = best_precisions(size)
+    unit = 1 << SCALE_BITS
+    return round(unit * (sqrt(whole) - sqrt(rest)) / size), round(unit * sqrt(rest))
 
 
 def price_of(rows: AxisRows) -> float:

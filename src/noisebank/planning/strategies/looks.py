@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from noisebank.core.records import WHOLE_WEIGHT
-from noisebank.core.units import UNITS_PER_PRECISION, Precision
+from noisebank.core.units import Precision
 from noisebank.planning.linear import Vector
 from noisebank.planning.strategies.axes import Axis, Whole
-from noisebank.planning.strategies.kronecker import LookStrategy, find_strategy
+from noisebank.planning.strategies.kronecker import LookStrategy, strategy_from_json
 
 MAX_SCALE_BITS = 36
 """Of the values that noise is added to: the sampler holds noise of 2^57 steps."""
@@ -132,7 +132,7 @@ class Look:
     def to_json(self) -> dict[str, Any]:
         """Returns what is sealed of it: all that its rows follow from."""
         return {
-            "seen": list(self.strategy.seen),
+            **self.strategy.to_json(),
             "precision": self.precision.units,
             "directions": self.directions.tolist(),
             "factors": list(self.factors),
@@ -142,7 +142,7 @@ class Look:
 
 def look_from_json(fields: Mapping[str, Any], axes: tuple[Axis, ...]) -> Look:
     """Returns the look that was sealed."""
-    strategy = find_strategy(axes, tuple(bool(seen) for seen in fields["seen"]))
+    strategy = strategy_from_json(fields, axes)
     directions: Whole = np.empty((len(fields["factors"]), strategy.part_count), dtype=object)
     for index, row in enumerate(fields["directions"]):
         directions[index] = [int(value) for value in row]
@@ -175,20 +175,14 @@ class MissingLook:
         return Look(self.strategy, self.precision, rounded, factors)
 
 
-def find_missing(
-    strategy: LookStrategy, precision: Precision, everywhere: float, directions: Vector, information: Vector
-) -> MissingLook | None:
+def find_missing(strategy: LookStrategy, precision: Precision, directions: Vector, information: Vector) -> MissingLook:
     """Returns the look after which everything is known as if it had been looked at with this precision.
 
-    `everywhere` is the information that earlier looks with this strategy gave of all directions, `information` that
-    along the rows of `directions`, which are orthonormal. None if nothing is missing.
+    `information` is what is known along the rows of `directions`, which are orthonormal, and of nothing else.
     """
     aim = float(precision)
-    if everywhere >= aim * (1 - 1e-9):
-        return None
-    missing = (aim - np.minimum(information, aim)) / (aim - everywhere)
-    factors = 1 - np.sqrt(np.clip(missing, 0, 1))
+    factors = 1 - np.sqrt(np.clip((aim - information) / aim, 0, 1))
     most = int(sqrt(MAX_WORK / strategy.part_count))
     chosen = [index for index in np.argsort(-factors)[:most].tolist() if factors[index] > MIN_LEFT_OUT]
-    rest = Precision(precision.units - int(everywhere * UNITS_PER_PRECISION))
-    return MissingLook(strategy, rest, directions[chosen].reshape(len(chosen), strategy.part_count), factors[chosen])
+    left_out = directions[chosen].reshape(len(chosen), strategy.part_count)
+    return MissingLook(strategy, precision, left_out, factors[chosen])

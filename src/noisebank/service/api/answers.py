@@ -27,7 +27,7 @@ from noisebank.service.limits import overload_error
 from noisebank.service.operations import MAX_PAGE_ROWS, PAGE_ROWS, RequestTime
 from noisebank.service.result_schemas import ResultOut
 from noisebank.service.roles import Caller
-from noisebank.service.schemas import AskIn, Balance, History, QuoteOut, WishIn
+from noisebank.service.schemas import AskIn, Balance, History, QuoteIn, QuoteOut
 
 Model = TypeVar("Model", bound=BaseModel)
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["asking"], responses=PROBLEM_RESPONSES)
@@ -47,7 +47,7 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_ROWS)]
 
 
 @router.post("/quotes", name="quote", response_model=QuoteOut)
-async def post_quote(request: Request, dataset: str, body: WishIn, caller: QuoteCaller) -> Response:
+async def post_quote(request: Request, dataset: str, body: QuoteIn, caller: QuoteCaller) -> Response:
     """What an answer would cost now. Free, and opens no data."""
     state = state_of(request)
     return JSONResponse(await run_for(request, lambda: state.operations.quote(dataset, caller, body)))

@@ -21,7 +21,7 @@ from noisebank.service.limits import overload_error
 from noisebank.service.operations import RequestTime
 from noisebank.service.problem_reports import report_problem
 from noisebank.service.roles import Caller
-from noisebank.service.schemas import WishIn
+from noisebank.service.schemas import QuoteIn
 
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["asking"], responses=PROBLEM_RESPONSES)
 
@@ -134,8 +134,8 @@ router.add_api_route(
 @overload
 async def _spread_spend(request: Request, dataset: str, body: AnswerBatchIn) -> Sequence[QuestionIn]: ...
 @overload
-async def _spread_spend(request: Request, dataset: str, body: QuoteBatchIn) -> Sequence[WishIn]: ...
-async def _spread_spend(request: Request, dataset: str, body: AnswerBatchIn | QuoteBatchIn) -> Sequence[WishIn]:
+async def _spread_spend(request: Request, dataset: str, body: QuoteBatchIn) -> Sequence[QuoteIn]: ...
+async def _spread_spend(request: Request, dataset: str, body: AnswerBatchIn | QuoteBatchIn) -> Sequence[QuoteIn]:
     """Return the questions, each with what it may spend if the batch says that for all of them."""
     spend = body.spend
     if spend is None:

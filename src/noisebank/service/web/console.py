@@ -24,7 +24,7 @@ from noisebank.service.authenticator import MAY_ASK, MAY_QUOTE, read_secret, run
 from noisebank.service.errors import ApiError, find_problem
 from noisebank.service.operations import PAGE_ROWS, RequestTime, signed_accuracy
 from noisebank.service.roles import Caller
-from noisebank.service.schemas import Agreed, AskIn
+from noisebank.service.schemas import AskIn
 from noisebank.service.web.downloads import download_response, write_csv
 from noisebank.service.web.formatting import describe_column
 from noisebank.service.web.query_form import QueryForm, assign_error, form_choices, new_form, parse_form
@@ -192,7 +192,9 @@ async def _render_page(
             "balance": state.operations.get_balance(account.name, caller),
             "budget": account.state.budget,
             "controls": form_choices(account),
-            "columns": {name: describe_column(column.to_json()) for name, column in account.policy.columns.items()},
+            "columns": {
+                name: describe_column(column.to_json()) for name, column in account.context.policy.columns.items()
+            },
         }
 
     facts = await run_for(request, work)
@@ -235,10 +237,10 @@ async def _answer_form(request: Request, account: Account, caller: Caller, query
 
 def _read_form(account: Account, query_form: QueryForm) -> AskIn | None:
     """Return the form's question with its key, limits and signature; None if it is not complete."""
-    wish = parse_form(query_form, account)
-    if wish is None:
+    question = parse_form(query_form, account)
+    if question is None:
         return None
-    fields, key = wish.model_dump(), query_form["key"]
+    fields, key = question.model_dump(), query_form["key"]
     if not 1 <= len(key) <= 160 or not key.isprintable():
         raise ApiError("bad-body", "the form has no key: load the page again")
     values: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
@@ -249,9 +251,7 @@ def _read_form(account: Account, query_form: QueryForm) -> AskIn | None:
     try:
         return AskIn.model_validate(values)
     except ValidationError:
-        raise ApiError(
-            "bad-body", f"the signature has {Agreed.__name__} fields that cannot be read; sign again"
-        ) from None
+        raise ApiError("bad-body", "the limit or the signature cannot be read: enter or sign it again") from None
 
 
 def _explain_answer(account: Account, result: Result, downloads: str) -> ShownAnswer:

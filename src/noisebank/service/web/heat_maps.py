@@ -38,9 +38,9 @@ class HeatMap:
 
 def make_heat_maps(account: Account, unmerged: bool = False) -> list[HeatMap]:
     """Return one map per cube of the account; with `unmerged`, every cell of it."""
-    columns = account.policy.columns
+    columns = account.context.policy.columns
     heat_maps = []
-    for names, number in zip(account.policy.cubes, account.cubes.cube_numbers, strict=False):
+    for names, number in zip(account.context.policy.cubes, account.cubes.cube_numbers, strict=False):
         labels = [_cell_labels(columns[name]) for name in names]
         count = prod(map(len, labels))
         largest = float(account.ledger.books.largest_cell_charge(account.id, number))

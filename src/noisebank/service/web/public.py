@@ -44,7 +44,7 @@ async def show_dataset(request: Request, dataset: str, caller: AnyCaller) -> Res
     """Show the page for the people in the data."""
     state = state_of(request)
     account = state.operations.find_account(dataset)
-    policy = account.policy
+    policy = account.context.policy
 
     def work() -> dict[str, Any]:
         spending = state.spending_totals.get_spending(account)
@@ -73,6 +73,6 @@ def _account_facts(account: Account) -> dict[str, Any]:
     return {
         "name": account.name, "state": state_facts(state), "epsilon": account.epsilon,
         "budgets": {"raised": budgets.raised, "lowered": budgets.lowered},
-        "delta": float(account.policy.delta), "share": account.share(state.spent),
+        "delta": float(account.context.policy.delta), "share": account.share(state.spent),
         "answers": account.ledger.books.count_reservations(account.id),
     }  # fmt: skip

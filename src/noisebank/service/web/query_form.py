@@ -21,7 +21,7 @@ from noisebank.policy.model import Column, Kind
 from noisebank.queries.query import Question
 from noisebank.queries.selects import parse_select_list
 from noisebank.queries.sensitivity import l2_sensitivity
-from noisebank.service.schemas import WishIn
+from noisebank.service.schemas import QuoteIn
 
 INPUT_MODES = ("named", "built", "sql")
 FUNCTIONS = {"count": "How many", "sum": "Sum of", "avg": "Average of"}
@@ -59,19 +59,19 @@ class QueryForm:
 
 def new_form(account: Account) -> QueryForm:
     """Return the form as it is first shown."""
-    query = next(iter(account.policy.queries), "")
+    query = next(iter(account.context.policy.queries), "")
     return QueryForm(
         {
             "how": "named" if query else "built", "named": query, "function": "count", "column": "", "group": "",
-            "sql": account.policy.queries.get(query, f"SELECT COUNT(*) FROM {_quote_name(account.name)}"),
+            "sql": account.context.policy.queries.get(query, f"SELECT COUNT(*) FROM {_quote_name(account.name)}"),
             "by": "accuracy", "slide": "50", "within": "",
-            "confidence": "0.95", "epsilon": "0.1", "delta": f"{float(account.policy.delta):g}", "moved": "slide",
-            "percent": "5", "sure": "0.95", "floor": "", "share": "1", "surely": "0.95",
+            "confidence": "0.95", "epsilon": "0.1", "delta": f"{float(account.context.policy.delta):g}",
+            "moved": "slide", "percent": "5", "sure": "0.95", "floor": "", "share": "1", "surely": "0.95",
         }
     )  # fmt: skip
 
 
-def parse_form(form: QueryForm, account: Account) -> WishIn | None:
+def parse_form(form: QueryForm, account: Account) -> QuoteIn | None:
     """Return the request that a form makes; None if something is missing or wrong, which the form then says."""
     sql = _form_sql(form, account)
     if sql is None:
@@ -93,7 +93,7 @@ def parse_form(form: QueryForm, account: Account) -> WishIn | None:
         options = {"within": _parse_positive(form, "within", "10"), "confidence": _parse_confidence(form, "confidence")}
     if form.mistakes or None in options.values():
         return None
-    return WishIn.model_validate({"sql": sql, **options})
+    return QuoteIn.model_validate({"sql": sql, **options})
 
 
 def assign_error(form: QueryForm, error: NoisebankError) -> None:
@@ -121,10 +121,11 @@ def _input_mode(form: QueryForm) -> str:
 def _form_sql(form: QueryForm, account: Account) -> str | None:
     way = _input_mode(form)
     if way == "named":
-        if form["named"] in account.policy.queries:
+        if form["named"] in account.context.policy.queries:
             return form["named"]
         form.add_mistake(
-            "named", f"choose one of {', '.join(account.policy.queries) or 'none: this policy names no queries'}"
+            "named",
+            f"choose one of {', '.join(account.context.policy.queries) or 'none: this policy names no queries'}",
         )
         return None
     if way == "built":
@@ -139,7 +140,7 @@ def _form_sql(form: QueryForm, account: Account) -> str | None:
 
 def build_sql(form: QueryForm, account: Account) -> str | None:
     """Return SQL from the form's controls; only what the policy declares can be named."""
-    columns = account.policy.columns
+    columns = account.context.policy.columns
     what = "COUNT(*)"
     if form["function"] in ("sum", "avg"):
         chosen = columns.get(form["column"])
@@ -291,7 +292,7 @@ def _sync_slider(form: QueryForm, account: Account, sql: str) -> None:
 
 def interval_half_width(account: Account, question: Question, precision: Precision, confidence: float) -> float:
     """Return how far off an answer of this precision may be, in the answer's unit."""
-    stddev = standard_deviation(l2_sensitivity(question.query, account.policy), question.unit, precision)
+    stddev = standard_deviation(l2_sensitivity(question.query, account.context.policy), question.unit, precision)
     return confidence_interval(0.0, stddev, confidence)[1]
 
 
@@ -307,15 +308,15 @@ def round_up(value: float) -> str:
 
 def _linear_question(account: Account, sql: str) -> Question | None:
     """Return the question, if its answer is one number (or one per group) with one noise; else None."""
-    select = parse_select_list(account.named(sql), account.policy)
+    select = parse_select_list(account.named(sql), account.context.policy)
     return select.aggregates[0].questions[0] if select.is_plain_question else None
 
 
 def form_choices(account: Account) -> dict[str, Any]:
     """Return the choices that the form offers."""
-    columns = account.policy.columns
+    columns = account.context.policy.columns
     return {
-        "queries": account.policy.queries,
+        "queries": account.context.policy.queries,
         "columns": {name: describe_values(column) for name, column in columns.items()},
         "numeric": [name for name, column in columns.items() if column.is_numeric and column.low is not None],
         "groups": [name for name, column in columns.items() if is_groupable(column)],

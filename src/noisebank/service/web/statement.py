@@ -89,7 +89,7 @@ def _statement_facts(request: Request, account: Account) -> dict[str, Any]:
         "analysts": _analyst_rows(spending, people, account),
         "halves": [spending.whole_table.to_facts(), spending.part_of_table.to_facts()], "cases": spending.case_counts,
         "share": account.share(state.spent), "left": state.remaining_budget, "epsilon": account.epsilon,
-        "delta": float(account.policy.delta), "budgets": {"raised": budgets.raised, "lowered": budgets.lowered},
+        "delta": float(account.context.policy.delta), "budgets": {"raised": budgets.raised, "lowered": budgets.lowered},
         "naive": spending.savings.plain, "savings": spending.savings,
         "saved": describe_savings(
             spending.savings.saved, spending.savings.looks, spending.savings.returned, state.budget
@@ -202,7 +202,7 @@ def _statement_to_json(spending: AccountSpending) -> dict[str, Any]:
         "without_reuse": spending.savings.plain.to_decimal(), "saved": spending.savings.saved.to_decimal(),
         "looks": spending.savings.looks.to_decimal(), "returned": spending.savings.returned.to_decimal(),
         "spent": state.spent.to_decimal(), "left": state.remaining_budget.to_decimal(),
-        "share": account.share(state.spent), "epsilon": account.epsilon, "delta": float(account.policy.delta),
+        "share": account.share(state.spent), "epsilon": account.epsilon, "delta": float(account.context.policy.delta),
         "raised": account.budgets.raised, "lowered": account.budgets.lowered,
         "cases": dict(spending.case_counts), "by_query": rows_to_json(spending.by_query.values()),
         "by_analyst": rows_to_json(spending.by_analyst.values()),

@@ -19,7 +19,7 @@ MAX_WAITING = 6
 PROGRESS_SECONDS = 0.1
 
 
-class Verdict(Protocol):
+class VerifierReport(Protocol):
     """The report of a verifier."""
 
     @property
@@ -28,7 +28,7 @@ class Verdict(Protocol):
         ...
 
 
-VerdictT = TypeVar("VerdictT", bound=Verdict)
+VerdictT = TypeVar("VerdictT", bound=VerifierReport)
 Verifier = Callable[[Callable[[int], None]], VerdictT]
 """A verifier; it calls its argument with the number of steps done."""
 

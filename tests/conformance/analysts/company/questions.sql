@@ -108,12 +108,14 @@ SELECT gender, QUANTILE_CONT(salary, 0.1) AS p10, QUANTILE_CONT(salary, 0.9) AS 
 SELECT COUNT(*) FROM staff WHERE LOWER(department) = 'sales';
 
 
--- C127 refuse
+-- C127 answer
 SELECT COUNT(*) FROM staff WHERE department SIMILAR TO '(sales|support)';
 
 
--- C128 refuse
+-- C128 answer
 SELECT COUNT(*) FROM staff WHERE department ~ '^s';
+-- exactly
+SELECT COUNT(*) FROM staff WHERE regexp_matches(department, '^s');
 
 
 -- C129 answer
@@ -174,8 +176,10 @@ SELECT COUNT(*) FROM staff WHERE EXTRACT(MONTH FROM born) = EXTRACT(MONTH FROM C
 SELECT COUNT(*) FROM staff WHERE MONTH(born) = 2 AND DAY(born) = 29;
 
 
--- C143 refuse
+-- C143 answer
 SELECT COUNT(*) FROM staff WHERE hired BETWEEN SYMMETRIC DATE '2020-12-31' AND DATE '2020-01-01';
+-- exactly
+SELECT COUNT(*) FROM staff WHERE hired BETWEEN DATE '2020-01-01' AND DATE '2020-12-31';
 
 
 -- C144 answer
@@ -276,7 +280,7 @@ SELECT AVG(COALESCE("Review Score", 50)) FROM staff;
 -- C221 answer
 SELECT CASE WHEN fte < 1 THEN 'part' ELSE 'full' END AS t, AVG(salary / 12.0) FROM staff GROUP BY t;
 
--- C222 refuse
+-- C222 answer
 SELECT fte, COUNT(*) FROM staff GROUP BY fte;
 
 -- C223 answer

@@ -401,7 +401,7 @@ AS diff FROM stays;
 SELECT ROUND(AVG(cost), -2) AS rounded, FLOOR(AVG(cost)) AS down, CEIL(AVG(cost)) AS up, ABS(AVG(cost)
 - 3000) AS off FROM stays;
 
--- H220 refuse
+-- H220 answer
 SELECT ward, GROUPING(ward) AS g, COUNT(*) FROM stays GROUP BY ROLLUP (ward);
 
 -- H221 answer
@@ -448,7 +448,7 @@ SELECT COUNT(1) FROM stays WHERE 1 = 1 AND ward = 'surgery';
 -- H233 answer
 SELECT COUNT(*) FROM stays WHERE TRUE;
 
--- H234 refuse
+-- H234 answer
 SELECT COUNT(*) cnt, SUM(cost) total FROM stays WHERE (ward, readmitted) IN (('surgery', true), ('oncology',
 true));
 

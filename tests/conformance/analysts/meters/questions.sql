@@ -146,7 +146,7 @@ BY 1;
 SELECT AVG(kwh) FILTER (WHERE EXTRACT(isodow FROM read_at) > 5) / AVG(kwh) FILTER (WHERE EXTRACT(isodow
 FROM read_at) <= 5) AS weekend_ratio FROM readings;
 
--- M204 refuse
+-- M204 answer
 SELECT COUNT(*) FROM readings WHERE read_at::time >= '22:00';
 
 -- M205 answer
@@ -214,7 +214,7 @@ SELECT AVG(EXTRACT(EPOCH FROM (NOW() - read_at)) / 3600) AS hours_ago FROM readi
 -- M221 answer
 SELECT tariff, AVG(EXTRACT(YEAR FROM AGE(CURRENT_DATE, installed))) FROM meters GROUP BY tariff;
 
--- M222 refuse
+-- M222 answer
 SELECT zip, COUNT(*) FROM meters WHERE zip::int BETWEEN 4000 AND 6999 GROUP BY zip;
 
 -- M223 answer

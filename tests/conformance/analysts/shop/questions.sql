@@ -266,7 +266,7 @@ orders GROUP BY category, channel;
 -- W214 answer
 SELECT channel, LEAD(COUNT(*)) OVER (ORDER BY channel) AS nxt FROM orders GROUP BY channel;
 
--- W215 refuse
+-- W215 answer
 SELECT channel, FIRST_VALUE(COUNT(*)) OVER (ORDER BY channel) AS f FROM orders GROUP BY channel;
 
 -- W216 answer

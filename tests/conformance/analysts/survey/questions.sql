@@ -130,7 +130,7 @@ SELECT AVG(age), VAR_POP(age), STDDEV_POP(age) FROM persons WHERE sex = 'f';
 SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM persons) AS share FROM persons WHERE canton = 'ZH';
 
 
--- S130 refuse
+-- S130 answer
 SELECT COUNT(*) FROM persons WHERE (age, sex) = (30, 'f');
 
 

@@ -15,7 +15,7 @@ from noisebank.core.errors import BudgetExhausted, Refused
 from noisebank.federated.blockfl.charges import DeviceAccount, find_unpaid_models
 from noisebank.federated.blockfl.dev_chain import create_dev_chain
 from noisebank.federated.blockfl.json_rpc import JsonRpcServer
-from noisebank.federated.blockfl.member import NO_RECEIPT, Member
+from noisebank.federated.blockfl.member import NO_RECEIPT, CrowdMember
 from noisebank.federated.blockfl.member_book import MemberBook
 from noisebank.federated.blockfl.network import (
     DIGITS_SHAPE,
@@ -125,7 +125,7 @@ def test_a_sound_task_is_charged_before_it_trains(tmp_path: Path, request: pytes
             finally:
                 account.close()
 
-        made = Member(
+        made = CrowdMember(
             ModelRegistry(door.url), store, keys[number], SortitionKey(bytes([number + 1]) * 32), task,
             lambda terms, books: DpSgdTrainer(terms, glyphs(number, 128), 1), make_receipt=receipt,
             book=MemberBook(tmp_path / f"book-{number}"),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from noisebank.core.errors import BadRequest
 from noisebank.federated.blockfl.identifiers import format_cid, hash_content, parse_cid
 from noisebank.federated.blockfl.krum import (
+    KrumVerdict,
     SubmittedModel,
-    Verdict,
     compute_scores,
     judge_submissions,
     select_lowest,
@@ -165,7 +165,7 @@ def test_judging_names_what_is_wrong_and_counts_the_caught_among_the_malicious(t
 def test_if_nothing_is_readable_the_model_stays(tmp_path: Path):
     entries = [SubmittedModel(ANNA, hash_content(b"a")), SubmittedModel(BEN, hash_content(b"b"))]
     found = judge_submissions(entries, FolderStore(tmp_path), "ab", 1, FIRST, 1)
-    assert set(found.verdicts) == {Verdict.MISSING}
+    assert set(found.verdicts) == {KrumVerdict.MISSING}
     assert read_model(found.encoded_model, "ab", 1, "", 3).weights.tolist() == [0, 0, 0]
 
 

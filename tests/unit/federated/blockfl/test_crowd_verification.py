@@ -14,7 +14,7 @@ from noisebank.federated.blockfl.models import Model
 from noisebank.federated.blockfl.network import SMALL_SHAPE
 from noisebank.federated.blockfl.store import FolderStore
 from noisebank.federated.blockfl.terms import TaskTerms
-from noisebank.federated.blockfl.verification import RoundReport, TaskReport, find_duplicate_models, verify_task
+from noisebank.federated.blockfl.verification import RoundCheck, TaskReport, find_duplicate_models, verify_task
 
 ANNA, BERT = "0x" + "0a" * 20, "0x" + "0b" * 20
 TASK = b"\7" * 32
@@ -23,7 +23,7 @@ SOUND = TaskTerms("x", SMALL_SHAPE, norm="fixed", mode="sound", ledger="0x" + "0
 
 @pytest.mark.parametrize("wrong", ["nothing", "the task", "a round"])
 def test_one_difference_anywhere_is_enough(wrong: str) -> None:
-    rounds = [RoundReport(1, "m"), RoundReport(2, "m", differences=["votes"] if wrong == "a round" else [])]
+    rounds = [RoundCheck(1, "m"), RoundCheck(2, "m", differences=["votes"] if wrong == "a round" else [])]
     report = TaskReport("t", rounds, ["terms"] if wrong == "the task" else [])
     assert report.passed is report.to_json()["passed"] is (wrong == "nothing")
 
@@ -82,7 +82,7 @@ def test_a_single_round_is_verified_if_it_is_finished(
     setup = SimpleNamespace(terms_digest=store.put(SOUND.to_bytes()), task_id=TASK)
     books = SimpleNamespace(setup=setup, rounds=rounds, members={})
     monkeypatch.setattr(
-        verification, "_verify_round", lambda registry, store, books, round: RoundReport(round.number, "m")
+        verification, "_verify_round", lambda registry, store, books, round: RoundCheck(round.number, "m")
     )
     monkeypatch.setattr(verification, "_check_reputations", lambda books: [])
     steps: list[tuple[int, int]] = []

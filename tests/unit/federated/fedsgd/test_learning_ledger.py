@@ -24,7 +24,7 @@ from noisebank.federated.fedsgd import (
     open_task,
     rebuild_model,
 )
-from noisebank.federated.ldp import Report
+from noisebank.federated.ldp import LdpReport
 from noisebank.ledger.embedded import EmbeddedLedger
 from noisebank.ledger.protocol import Seal, Unit
 from noisebank.verifier.verification import verify
@@ -294,7 +294,7 @@ def test_a_device_answers_whatever_its_record_is(rooms: BankParts) -> None:
     odd = ({"age": 30}, {**RECORD, "town": "hidden"}, {**RECORD, "age": float("nan")}, {}, {**RECORD, "age": 10**400})
     for place, record in enumerate((RECORD, *odd)):
         phone = device(rooms, f"odd{place}", records=[record])
-        assert Report.decode(phone.take_part(order()), order().task.gradient_schema)
+        assert LdpReport.decode(phone.take_part(order()), order().task.gradient_schema)
         assert float(phone.account.state.spent) == 1.0
 
 
@@ -324,7 +324,7 @@ def test_reports_of_a_group_are_averaged_and_strange_ones_named(rooms: BankParts
     found = collect_reports(given, reports)
     expected = np.zeros(4)
     for raw in reports.values():
-        report = Report.decode(raw, given.gradient_schema)
+        report = LdpReport.decode(raw, given.gradient_schema)
         assert report.terms.epsilon == 2.0 and len(report.fields) == 1
     assert found.report_count == 4 and not found.left_out and found.mean.shape == expected.shape
     dearer = device(rooms, "dear").take_part(

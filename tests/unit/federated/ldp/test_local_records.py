@@ -11,8 +11,8 @@ from noisebank.core.errors import BadRequest
 from noisebank.federated.ldp import (
     Category,
     FrequencyOracle,
+    LdpReport,
     Number,
-    Report,
     ReportTerms,
     Schema,
     estimate_attributes,
@@ -58,7 +58,7 @@ def test_reports_survive_the_wire(mechanism, epsilon):
     for _ in range(30):
         report = make_report(RECORD, MIXED, epsilon, mechanism)
         data = report.encode(MIXED)
-        assert Report.decode(data, MIXED) == report
+        assert LdpReport.decode(data, MIXED) == report
         assert len(report.fields) == plan_reports(MIXED, report.terms).sent_count
         assert len(data) <= 16 + 5 * len(report.fields)
 
@@ -67,17 +67,17 @@ def test_a_single_attribute_needs_no_place():
     schema = Schema((Number("x"),))
     report = make_report({"x": 0.5}, schema, 1.0, "three-outputs")
     assert len(report.encode(schema)) == 17
-    assert Report.decode(report.encode(schema), schema) == report
+    assert LdpReport.decode(report.encode(schema), schema) == report
 
 
 @pytest.mark.parametrize("size", range(2, 19))
 def test_a_byte_more_is_refused_however_many_bits_the_last_one_uses(size):
     schema = Schema((Category("c", tuple(str(number) for number in range(size))),))
     data = make_report({"c": "1"}, schema, 1.0).encode(schema)
-    assert Report.decode(data, schema).fields
+    assert LdpReport.decode(data, schema).fields
     for more in (b"\0", b"\x80", b"\0\0"):
         with pytest.raises(BadRequest, match="after its last"):
-            Report.decode(data + more, schema)
+            LdpReport.decode(data + more, schema)
 
 
 def test_estimates_have_the_attributes_units():
@@ -117,7 +117,7 @@ def test_every_record_is_read_and_reported(record, read, misfits):
     """A refusal would tell the collector about the record."""
     assert MIXED.encode_record(record) == read and MIXED.find_misfits(record) == misfits
     for _ in range(8):
-        assert Report.decode(make_report(record, MIXED, 4.0).encode(MIXED), MIXED)
+        assert LdpReport.decode(make_report(record, MIXED, 4.0).encode(MIXED), MIXED)
 
 
 def test_an_unlisted_category_is_reported_as_every_listed_one_alike():
@@ -179,7 +179,7 @@ def test_bad_reports_are_refused():
         with pytest.raises(BadRequest, match=match):
             estimate_attributes([bad], MIXED)
     with pytest.raises(BadRequest, match="schema"):
-        Report.decode(data, other)
+        LdpReport.decode(data, other)
     with pytest.raises(BadRequest, match="none"):
         estimate_attributes([], MIXED)
     with pytest.raises(BadRequest, match="several terms"):
@@ -188,7 +188,7 @@ def test_bad_reports_are_refused():
         estimate_attributes([good], MIXED)
     for fields in (((0, 10**9),), ((9, 0),), ((0, 0), (0, 0)), ()):
         with pytest.raises(BadRequest, match="different attributes"):
-            estimate_attributes([Report(ReportTerms(1.0), fields)], MIXED)
+            estimate_attributes([LdpReport(ReportTerms(1.0), fields)], MIXED)
 
 
 def test_finding_a_value_takes_as_long_wherever_it_is_listed():

@@ -7,9 +7,9 @@ import pytest
 
 from noisebank.core.entropy import SystemEntropy
 from noisebank.core.errors import BadRequest, Refused, Tampered
-from noisebank.federated.relay import Host, Member, RelayTerms, Requirements
+from noisebank.federated.relay import Host, RelayMember, RelayTerms, Requirements
 from noisebank.federated.relay.attempt import Attempt, new_attempt, prepare_steps, read_entry
-from noisebank.federated.relay.blame import MemberState, find_culprits
+from noisebank.federated.relay.blame import ChainClaims, find_culprits
 from noisebank.federated.relay.grid import draw_noise
 from noisebank.federated.relay.messages import Message, MessageSigner
 from noisebank.federated.relay.plan import entry_to_json
@@ -130,8 +130,8 @@ def test_entropy_that_draws_many_at_once_is_used():
     assert draw_noise(2**30, 3, Many()).tolist() == [2**30] * 3
 
 
-def state(received: set[int], sent: set[int], receipts: dict[int, str] | None = None) -> MemberState:
-    return MemberState(frozenset(received), frozenset(sent), receipts or {})
+def state(received: set[int], sent: set[int], receipts: dict[int, str] | None = None) -> ChainClaims:
+    return ChainClaims(frozenset(received), frozenset(sent), receipts or {})
 
 
 def test_who_is_to_blame():
@@ -158,7 +158,7 @@ def test_a_receipt_convicts_who_denies_it():
         states = {a: state(set(), {0}, {0: receipt}), b: idle, c: idle}
         assert set(find_culprits(plan, "r", states, set())) == guilty
     with pytest.raises((TypeError, ValueError)):
-        MemberState.parse({"received": "x", "sent": 3})
+        ChainClaims.parse({"received": "x", "sent": 3})
 
 
 def test_lists_of_members_and_pinned_hosts():
@@ -167,12 +167,12 @@ def test_lists_of_members_and_pinned_hosts():
         Key(SystemEntropy().token()), RelayTerms(2), 2, allowed_addresses=frozenset({key.address}), wait_seconds=0.0
     )
     with pytest.raises(Refused, match="not on the list"):
-        Member(stranger, [0.0, 0.0], 1.0, host.endpoint).run()
+        RelayMember(stranger, [0.0, 0.0], 1.0, host.endpoint).run()
     with pytest.raises(Tampered, match="does not belong"):
-        Member(key, [0.0, 0.0], 1.0, host.endpoint, host_address=stranger.address).run()
+        RelayMember(key, [0.0, 0.0], 1.0, host.endpoint, host_address=stranger.address).run()
     for wrong in ([0.0], [float("nan"), 0.0]):
         with pytest.raises(BadRequest):
-            Member(key, wrong, 1.0, host.endpoint).run()
+            RelayMember(key, wrong, 1.0, host.endpoint).run()
     assert not host.run().done
     with pytest.raises(BadRequest):
         Host(key, RelayTerms(2), 1)

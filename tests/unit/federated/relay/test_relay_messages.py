@@ -11,7 +11,7 @@ import pytest
 from noisebank.core.errors import BadRequest, OutcomeUnknown, Refused, Tampered
 from noisebank.federated.relay.messages import MAX_DEPTH, Message, MessageSigner, ReplayGuard, check_reply
 from noisebank.federated.relay.sealing import AttemptKey, sum_masks
-from noisebank.federated.relay.transport import MessageServer, Unreachable, ask, parse_endpoint
+from noisebank.federated.relay.transport import MessageServer, PeerUnreachable, ask, parse_endpoint
 from noisebank.ledger.signing import Key
 from support.patience import patience, wait_until
 
@@ -144,7 +144,7 @@ def test_http_limits():
             with socket.create_connection((host, port), timeout=patience()) as odd:
                 odd.sendall(line)
                 assert b" 501 " in (head := odd.recv(200)) or b" 400 " in head
-    with pytest.raises(Unreachable):
+    with pytest.raises(PeerUnreachable):
         ask(server.endpoint, b"abc", patience())
 
 

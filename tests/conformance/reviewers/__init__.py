@@ -1,0 +1,1 @@
+"""A third list of questions, in PostgreSQL's own words: PostgreSQL says what is right."""
