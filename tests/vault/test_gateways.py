@@ -6,10 +6,12 @@ import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from noisebank import Bank, open_bank
+from noisebank import Bank, Result, open_bank
+from support.banks import write_people
 from support.internals import ZERO_PRECISION, BankInUse, Case, KeyReused, TableChanged, VaultUnreachable, hold_queries
 from support.patience import wait_until
 from vault.gateways import Gateway
@@ -147,6 +149,40 @@ def test_what_one_measures_in_a_cube_the_other_infers_from(town: Town, pair: tup
     served = mine.find_cube_query(one.account("cubed").parse("SELECT COUNT(*) FROM cubed WHERE smoker").query)
     assert served is not None
     assert mine._state.count_measurements(served) == theirs._state.count_measurements(served)
+
+
+@pytest.mark.parametrize("wish", [{"sigma": "4"}, {"within": "8"}], ids=["plainly", "after a look"])
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_repeat_that_both_reserve_at_once_is_answered_by_both(
+    town: Town, pair: tuple[Bank, Bank], wish: dict[str, str], step: int
+) -> None:
+    """Whoever repeats a recorded answer holds no lock over gateways. So the other one may reserve the same id between
+    our search for it and our own claim: it was refused as used, and a request with a look ended at its look."""
+    name = f"hurried_{'_'.join(wish)}_{step}"
+    one, two = pair
+    policy = write_people(town.tables / name, rows=900, epsilon="30", neighbours="add-remove")
+    policy.write_text(policy.read_text().replace('name = "people"', f'name = "{name}"'))
+    one.open_account(policy)
+    sql = f"SELECT {'AVG(age)' if 'within' in wish else 'COUNT(*)'} FROM {name} WHERE smoker"
+    first = one.account(name).ask(sql, **wish)
+    slow, quick = one.account(name), two.account(name)
+    real, calls = slow.ledger.reserve_many, iter(range(1, 100))
+    between: list[Result] = []
+
+    def overtaken(groups: Any) -> Any:
+        if next(calls) == step:
+            between.append(quick.ask(sql, **wish, key="both"))
+            slow.ledger.refresh()
+        return real(groups)
+
+    with patch.object(slow.ledger, "reserve_many", overtaken):
+        mine = slow.ask(sql, **wish, key="both")
+    if step == 1 or "within" in wish:
+        assert [each.rows for each in between] == [first.rows]
+    assert mine.rows == first.rows and mine.cost == ZERO_PRECISION
+    assert {part.case for part in mine.parts} == {Case.REPEAT}
+    assert slow.ask(sql, **wish, key="both").rows == first.rows
+    _books_balance(town, name)
 
 
 def test_a_version_opened_by_one_is_noticed_by_the_other(town: Town, pair: tuple[Bank, Bank]) -> None:

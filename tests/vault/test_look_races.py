@@ -25,9 +25,6 @@ DEATHS = (("reserve", 1), ("seal", 1), ("reserve", 2), ("seal", 2))
 TWICE = 2
 
 
-# Slow, and not among what must pass: with both gateways asked for one key at the same moment, one of them has once
-# given the numbers of the look, and the other one those of what followed it. Both were charged and released. Open.
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_one_course_for_each_key_whoever_is_asked_and_whoever_dies(town: Town) -> None:
     policy = write_people(town.tables / "looked", rows=900, epsilon="30")

@@ -16,6 +16,7 @@ from noisebank.account.answers import Answer, GroupedAnswer
 from noisebank.account.context import AccountContext
 from noisebank.account.pipeline import BatchItem, answer_batch
 from noisebank.account.reachable_goals import check_goal
+from noisebank.account.requests import name_end, name_look
 from noisebank.account.results import build_result, charge_question
 from noisebank.account.selects import ParsedSelect, TargetedQuestion
 from noisebank.core.charges import Charge
@@ -74,9 +75,24 @@ class LookedRequest:
     reason: str = ""
     """Why it ended at a look."""
 
-    def end_early(self, reason: str = "") -> None:
-        """Ends it at its newest look."""
-        self.has_ended, self.reason = True, reason
+    def save_end(self, context: AccountContext, reason: str) -> None:
+        """Ends it at its newest look, for good: a retry under its key ends there as well, whatever has changed."""
+        self.has_ended, self.is_final, self.reason = True, False, reason
+        if self.key is not None:
+            end = context.request_builder.build_end(self.key, self.item.analyst, reason)
+            if context.vault.save_requests([end])[0] is not None:  # another gateway was quicker
+                self.reason = self.find_end(context) or reason
+
+    def find_end(self, context: AccountContext) -> str | None:
+        """Returns why an earlier attempt under its key has ended at a look; None if none has."""
+        if self.key is None:
+            return None
+        end = context.vault.find_request_by_key(context.id, self.item.analyst, name_end(self.key))
+        return None if end is None else end.body.get("end")
+
+    def is_saved(self, context: AccountContext, key: str) -> bool:
+        """Whether an attempt, of this gateway or another one, has come to the step with this key."""
+        return context.vault.find_request_by_key(context.id, self.item.analyst, key) is not None
 
 
 def start_request(parsed: ParsedSelect, item: BatchItem) -> LookedRequest:
@@ -84,7 +100,7 @@ def start_request(parsed: ParsedSelect, item: BatchItem) -> LookedRequest:
     request = LookedRequest(parsed, item, item, item.max_cost, item.key)
     item.plainly = item.is_look = True  # noise of its own: what follows a look is normal around the truth
     if item.key is not None:
-        item.key = f"{item.key} / look 1"
+        item.key = name_look(item.key, 1)
     return request
 
 
@@ -101,16 +117,13 @@ def answer_looked(context: AccountContext, items: Sequence[BatchItem], looked: S
             return
         answer_batch(context, [item for _, item in planned])
         for request, item in planned:
-            take_step(request, item)
+            take_step(context, request, item)
 
 
 def check_first_look(context: AccountContext, request: LookedRequest) -> None:
     """Refuses a request whose look nothing could follow, before anything is saved or charged. A retry is none."""
     item = request.item
-    keys = (request.key, item.key)
-    is_key_used, known = (
-        key is not None and context.vault.find_request_by_key(context.id, item.analyst, key) is not None for key in keys
-    )
+    is_key_used, known = (key is not None and request.is_saved(context, key) for key in (request.key, item.key))
     if is_key_used and not known:
         raise KeyReused(str(request.key))
     if not known:
@@ -128,34 +141,54 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
     """Returns the next step of a request; None if there is none."""
     item, parsed = request.item, request.parsed
     if request.has_ended or item.error is not None:
-        request.end_early(request.reason)
+        request.has_ended = True
+        return None
+    reason = request.find_end(context)
+    if reason is not None:
+        request.has_ended, request.reason = True, reason
         return None
     if not context.looks.may_follow([each.id for each in item.requests]):
-        request.end_early(NO_ROOM)
-        return None
+        return end_at_look(context, request, NO_ROOM)
     look = sum((context.target_precision(*targeted) for targeted in parsed.questions), ZERO_PRECISION)
     least, most = request.growth + MIN_GROWTH_BITS, max_growth(look, request_limit(request))
     reachable = list_reached(request, most) if least <= most else set()
     may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
     if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
-        request.end_early(TOO_DEAR)
-        return None
+        return end_at_look(context, request, TOO_DEAR)
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
     is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)
     if is_look:  # one that says nothing yet is followed by a finer one
         finer = growth - SECOND_LOOK_GAP if reachable else request.growth + SECOND_LOOK_GAP
-        targets = context.salt_targets(grow_questions(context, parsed, finer))
-        is_look = context.looks.has_room(targets, context.secrets.version)
+        is_look = has_room_for_look(context, request, number, finer)
         if not is_look and not reachable:
-            request.end_early(NO_ROOM)
-            return None
+            return end_at_look(context, request, NO_ROOM)
         growth = finer if is_look else growth
     questions = grow_questions(context, parsed, growth)
     spent = sum((answer.cost for answer in [*request.earlier, *item.answers]), ZERO_PRECISION)
     left = None if request.max_cost is None else Precision(max(0, request.max_cost.units - spent.units))
-    key = f"{request.key} / look {number}" if is_look and request.key is not None else request.key
+    key = name_look(request.key, number) if is_look and request.key is not None else request.key
     request.is_final, request.growth = not is_look, growth
     return BatchItem(questions, left, key, item.analyst, plainly=True, is_look=is_look, budget=item.budget)
+
+
+def end_at_look(context: AccountContext, request: LookedRequest, reason: str) -> None:
+    """Ends a request at its newest look. Whoever has come further under its key has asked something else."""
+    if request.key is not None and request.is_saved(context, request.key):
+        request.has_ended, request.first.error = True, KeyReused(request.key)
+    else:
+        request.save_end(context, reason)
+
+
+def has_room_for_look(context: AccountContext, request: LookedRequest, number: int, growth: int) -> bool:
+    """Whether a look may be the next step. An attempt that came to it, or past it, has decided for all others: what the
+    looks of other requests have left meanwhile does not count any more."""
+    if request.key is not None:
+        if request.is_saved(context, name_look(request.key, number)):
+            return True
+        if request.is_saved(context, request.key):
+            return False
+    targets = context.salt_targets(grow_questions(context, request.parsed, growth))
+    return context.looks.has_room(targets, context.secrets.version)
 
 
 def grow_questions(context: AccountContext, parsed: ParsedSelect, growth: int) -> list[TargetedQuestion]:
@@ -166,11 +199,11 @@ def grow_questions(context: AccountContext, parsed: ParsedSelect, growth: int) -
     ]
 
 
-def take_step(request: LookedRequest, item: BatchItem) -> None:
+def take_step(context: AccountContext, request: LookedRequest, item: BatchItem) -> None:
     """Makes a step the newest one; the request ends at the look before it if account or view have too little left. Any
     other error is the request's: a retry with its key goes on where it stopped."""
     if isinstance(item.error, TOO_LITTLE_LEFT):
-        request.has_ended, request.is_final, request.reason = True, False, str(item.error)
+        request.save_end(context, str(item.error))
         return
     if item.error is not None:
         request.has_ended, request.first.error = True, item.error

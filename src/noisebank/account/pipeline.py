@@ -22,14 +22,16 @@ from noisebank.core.errors import (
     BadRequest,
     BudgetExhausted,
     KeyReused,
+    LedgerRefused,
     NoisebankError,
+    OutcomeUnknown,
     TableChanged,
     Tampered,
     ViewExhausted,
 )
 from noisebank.core.records import Case
 from noisebank.core.units import ZERO_PRECISION, Precision
-from noisebank.ledger.protocol import Claim, Reservation
+from noisebank.ledger.protocol import ID_IN_USE, Claim, Reservation
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery
 from noisebank.planning.transaction import fit_transaction
@@ -199,6 +201,7 @@ def reserve_charges(context: AccountContext, wave: Sequence[BatchItem]) -> None:
     """Has the ledger charge what was planned; by plain reuse if a cube costs more than view or budget allow."""
     planned = [item for item in open_items(wave) if not item.reservations]
     send_claims(context, planned)
+    adopt_reservations(context, planned)
     exhausted = [
         item
         for item in planned
@@ -212,6 +215,24 @@ def reserve_charges(context: AccountContext, wave: Sequence[BatchItem]) -> None:
                 for (question, _), plan in zip(item.questions, item.plans, strict=True)
             ]
     send_claims(context, exhausted)
+
+
+def adopt_reservations(context: AccountContext, items: Sequence[BatchItem]) -> None:
+    """Takes what another gateway has reserved for the same requests since `find_reservations` has looked.
+
+    Whoever repeats a recorded answer holds no lock, so both may have found nothing. What is adopted is finished.
+    """
+    late = [item for item in items if isinstance(item.error, LedgerRefused) and item.error.reason == ID_IN_USE]
+    if not late:
+        return
+    for item in late:
+        item.error = None
+    with keep_shared_error(late):
+        context.ledger.refresh()
+        find_reservations(context, late)
+    for item in open_items(late):
+        if not item.reservations or not all(reservation.is_finished for reservation in item.reservations):
+            item.error = OutcomeUnknown("another gateway is busy with this request: ask again with the same key")
 
 
 def send_claims(context: AccountContext, items: Sequence[BatchItem]) -> None:

@@ -76,10 +76,26 @@ class RequestBuilder:
         id = digest_tagged("reservation 1", self._identify(analyst, key, request=core))
         return Request(id, self._account, analyst, key, body)
 
+    def build_end(self, key: str, analyst: str, reason: str) -> Request:
+        """Returns what is saved of a request that has ended at a look: why. It reserves nothing."""
+        body = {"end": reason}
+        id = digest_tagged("end 1", self._identify(analyst, key, request=body))
+        return Request(id, self._account, analyst, name_end(key), body)
+
     def _identify(self, analyst: str, key: str, **contents: object) -> dict[str, object]:
         """Returns what an id commits to. In another version of the table it is another request."""
         version = {"version": self._version} if self._version > 1 else {}
         return {"account": self._account.hex(), **version, "analyst": analyst, "key": key, **contents}
+
+
+def name_look(key: str, number: int) -> str:
+    """Returns the key under which a look of a request is saved."""
+    return f"{key} / look {number}"
+
+
+def name_end(key: str) -> str:
+    """Returns the key under which it is saved that a request has ended at a look."""
+    return f"{key} / end"
 
 
 def read_question(request: Request, policy: Policy) -> Question:

@@ -17,7 +17,17 @@ from noisebank.ledger.abi import Value
 from noisebank.ledger.books import Books
 from noisebank.ledger.encoding import explain_refusal
 from noisebank.ledger.evm import Event
-from noisebank.ledger.protocol import AccountOpening, AccountState, Claim, Head, Reservation, Role, Seal, View
+from noisebank.ledger.protocol import (
+    ID_IN_USE,
+    AccountOpening,
+    AccountState,
+    Claim,
+    Head,
+    Reservation,
+    Role,
+    Seal,
+    View,
+)
 from noisebank.ledger.signing import Key
 
 
@@ -225,7 +235,7 @@ class Ledger(ABC):
                     or ids & self._ids_in_flight
                     or any(self.books.find_reservation(*id) for id in ids)
                 )
-                refusals.append(LedgerRefused("ledger: id already used") if used else None)
+                refusals.append(LedgerRefused(ID_IN_USE) if used else None)
                 if not used:
                     self._ids_in_flight |= ids
                     held |= ids

@@ -31,6 +31,8 @@ class Unit(Enum):
 
 OWNER_ANALYST = bytes(32)
 """The owner as an analyst: has no view of its own, its limit is the account's budget."""
+ID_IN_USE = "ledger: id already used"
+"""The contract's reason, and ours, to refuse a reservation under an id that has one."""
 MAX_RUNS = 16
 """Of one group; the contract's limit."""
 

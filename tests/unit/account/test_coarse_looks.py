@@ -24,6 +24,7 @@ from noisebank.core.errors import (
     AnswerLost,
     BadRequest,
     BadTable,
+    BudgetExhausted,
     KeyReused,
     LedgerHalted,
     OutcomeUnknown,
@@ -240,6 +241,44 @@ def test_an_error_after_a_look_is_this_requests_alone(error: Exception, tmp_path
     assert isinstance(again, Result) and len(again.parts) == 4 and len(entries) == 5
     with patch.object(account.ledger, "reserve_many", side_effect=error), pytest.raises(type(error)):
         account.ask("SELECT AVG(age) FROM people WHERE town = 'north'", within=9)
+
+
+def test_a_request_that_ended_at_its_look_has_ended(tmp_path: Path) -> None:
+    """One key has one answer: more budget, or more that a request may cost, is for another key."""
+    account = memory_account(write_people(tmp_path, rows=ROWS, epsilon="2"))
+    real, calls = account.ledger.reserve_many, iter(range(9))
+    refusal = BudgetExhausted(Precision(2), Precision(1), Precision(9))
+
+    def refuse_once(groups: Any) -> Any:
+        return [refusal] if next(calls) == 1 else real(groups)
+
+    with patch.object(account.ledger, "reserve_many", refuse_once):
+        ended = account.ask(AVERAGE, within=8, key="k")
+    spent = account.state.spent
+    assert len(ended.parts) == 2 and "not seen" in ended.notes[-1]
+    again = account.ask(AVERAGE, within=8, key="k", max_cost="0.5")
+    assert (again.rows, again.notes, account.state.spent) == (ended.rows, ended.notes, spent)
+    other = account.ask(AVERAGE, within=8, key="other")
+    assert len(other.parts) > 2 and account.state.spent > spent
+
+
+def test_less_than_was_paid_is_another_request(account: Account) -> None:
+    """Who allows less under the same key does not get the look instead of the answer."""
+    sql = "SELECT AVG(age) FROM people WHERE NOT smoker"
+    first = account.ask(sql, within=4, key="paid")
+    with pytest.raises(KeyReused, match="paid"):
+        account.ask(sql, within=4, key="paid", max_cost=Fraction(first.parts[0].cost.units * 3, 10**18))
+    assert account.ask(sql, within=4, key="paid").rows == first.rows
+
+
+def test_what_others_look_at_meanwhile_does_not_change_a_retry(tmp_path: Path) -> None:
+    """Its second look was bought while there was room for looks, and a retry finds none: it goes the same way."""
+    account = memory_account(write_people(tmp_path, rows=ROWS, epsilon="40"))
+    sql = "SELECT AVG(age) FROM people WHERE town = 'north' AND smoker"
+    first = account.ask(sql, within="0.8", max_cost=1, key="k")
+    assert len(first.parts) == 6, first.parts
+    with patch.object(account.context.looks, "has_room", return_value=False):
+        assert account.ask(sql, within="0.8", max_cost=1, key="k").rows == first.rows
 
 
 def test_a_look_is_not_bought_under_a_key_that_is_taken(account: Account) -> None:
