@@ -148,20 +148,23 @@ def plan_step(context: AccountContext, request: LookedRequest, number: int) -> B
         request.has_ended, request.reason = True, reason
         return None
     if not context.looks.may_follow([each.id for each in item.requests]):
-        return end_at_look(context, request, NO_ROOM)
+        end_at_look(context, request, NO_ROOM)
+        return None
     look = sum((context.target_precision(*targeted) for targeted in parsed.questions), ZERO_PRECISION)
     least, most = request.growth + MIN_GROWTH_BITS, max_growth(look, request_limit(request))
     reachable = list_reached(request, most) if least <= most else set()
     may_look = number <= MAX_LOOKS and request.growth + SECOND_LOOK_GAP + MIN_GROWTH_BITS <= most
     if not reachable and not (may_look and list_reached(request, most, is_sure=False)):
-        return end_at_look(context, request, TOO_DEAR)
+        end_at_look(context, request, TOO_DEAR)
+        return None
     growth = choose_growth(least, most, lambda bits: reachable <= list_reached(request, bits, SAFETY))
     is_look = may_look and (not reachable or growth - request.growth >= SECOND_LOOK_BITS)
     if is_look:  # one that says nothing yet is followed by a finer one
         finer = growth - SECOND_LOOK_GAP if reachable else request.growth + SECOND_LOOK_GAP
         is_look = has_room_for_look(context, request, number, finer)
         if not is_look and not reachable:
-            return end_at_look(context, request, NO_ROOM)
+            end_at_look(context, request, NO_ROOM)
+            return None
         growth = finer if is_look else growth
     questions = grow_questions(context, parsed, growth)
     spent = sum((answer.cost for answer in [*request.earlier, *item.answers]), ZERO_PRECISION)

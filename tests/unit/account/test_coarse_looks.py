@@ -245,7 +245,7 @@ def test_an_error_after_a_look_is_this_requests_alone(error: Exception, tmp_path
 
 def test_a_request_that_ended_at_its_look_has_ended(tmp_path: Path) -> None:
     """One key has one answer: more budget, or more that a request may cost, is for another key."""
-    account = memory_account(write_people(tmp_path, rows=ROWS, epsilon="2"))
+    account = memory_account(write_people(tmp_path, rows=ROWS, epsilon="40"))
     real, calls = account.ledger.reserve_many, iter(range(9))
     refusal = BudgetExhausted(Precision(2), Precision(1), Precision(9))
 
@@ -253,13 +253,13 @@ def test_a_request_that_ended_at_its_look_has_ended(tmp_path: Path) -> None:
         return [refusal] if next(calls) == 1 else real(groups)
 
     with patch.object(account.ledger, "reserve_many", refuse_once):
-        ended = account.ask(AVERAGE, within=8, key="k")
+        ended = account.ask(AVERAGE, within=6, key="k")
     spent = account.state.spent
     assert len(ended.parts) == 2 and "not seen" in ended.notes[-1]
-    again = account.ask(AVERAGE, within=8, key="k", max_cost="0.5")
+    again = account.ask(AVERAGE, within=6, key="k", max_cost="20")
     assert (again.rows, again.notes, account.state.spent) == (ended.rows, ended.notes, spent)
-    other = account.ask(AVERAGE, within=8, key="other")
-    assert len(other.parts) > 2 and account.state.spent > spent
+    other = account.ask(AVERAGE, within=6, key="other")
+    assert len(other.parts) == 4 and account.state.spent > spent
 
 
 def test_less_than_was_paid_is_another_request(account: Account) -> None:
@@ -273,12 +273,16 @@ def test_less_than_was_paid_is_another_request(account: Account) -> None:
 
 def test_what_others_look_at_meanwhile_does_not_change_a_retry(tmp_path: Path) -> None:
     """Its second look was bought while there was room for looks, and a retry finds none: it goes the same way."""
-    account = memory_account(write_people(tmp_path, rows=ROWS, epsilon="40"))
-    sql = "SELECT AVG(age) FROM people WHERE town = 'north' AND smoker"
-    first = account.ask(sql, within="0.8", max_cost=1, key="k")
-    assert len(first.parts) == 6, first.parts
+    policy = write_people(tmp_path, rows=ROWS, epsilon="2")
+    for _ in range(50):  # the noise of the first look decides: about every second bank looks twice
+        account = memory_account(policy)
+        first = account.ask(AVERAGE, within=8, key="k")
+        if len(first.parts) == 6:
+            break
+    else:
+        raise AssertionError("nobody has looked twice")
     with patch.object(account.context.looks, "has_room", return_value=False):
-        assert account.ask(sql, within="0.8", max_cost=1, key="k").rows == first.rows
+        assert account.ask(AVERAGE, within=8, key="k").rows == first.rows
 
 
 def test_a_look_is_not_bought_under_a_key_that_is_taken(account: Account) -> None:
