@@ -16,6 +16,7 @@ from conformance.reviewers.worlds import ALL_WORLDS, HERE, TYPES
 from conformance.server import Server
 from conformance.sixty import banks
 from conformance.sixty.banks import NOW, ExampleBank
+from conformance.sixty.exact import fix_clock
 from conformance.stores import Store, _write_postgres
 from examples.questions import ExampleQuestion, Expectation
 from examples.worlds import World
@@ -24,13 +25,6 @@ from support.internals import BadQuery, UnsupportedQuery
 
 ACCURACY = {"epsilon": "4", "delta": "1e-9"}
 OWN = ("people", "trial", "web")
-MOMENT = NOW.replace(tzinfo=None).isoformat(sep=" ")
-FIXED = {
-    "NOW()": f"TIMESTAMP '{MOMENT}'",
-    "CURRENT_DATE": f"DATE '{MOMENT[:10]}'",
-    "AGE(installed)": f"AGE(DATE '{MOMENT[:10]}', installed)",
-}
-"""PostgreSQL's clock goes on."""
 
 
 @pytest.fixture
@@ -56,9 +50,7 @@ class ExactTables:
 
     def evaluate(self, sql: str) -> list[tuple[Any, ...]]:
         """Returns the rows of a question."""
-        for written, fixed in FIXED.items():
-            sql = sql.replace(written, fixed)
-        return self.connection.execute(sql.encode()).fetchall()
+        return self.connection.execute(fix_clock(sql).encode()).fetchall()
 
     def drop(self) -> None:
         """Takes the tables away."""

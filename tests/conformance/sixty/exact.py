@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -50,9 +51,22 @@ class ExactTables:
 
     def evaluate(self, name: str, sql: str) -> list[tuple[Any, ...]]:
         """Returns the rows of a question."""
-        moment = NOW.replace(tzinfo=None).isoformat(sep=" ")
-        text = WITH_KEYS.get(name, sql).replace("NOW()", f"TIMESTAMP '{moment}'")
-        return self.connection.execute(text.replace("CURRENT_DATE", f"DATE '{moment[:10]}'")).fetchall()
+        return self.connection.execute(fix_clock(WITH_KEYS.get(name, sql))).fetchall()
+
+
+def fix_clock(sql: str) -> str:
+    """Returns SQL in which it is the day of the examples. What an oracle says must not depend on when it is asked."""
+    moment = NOW.replace(tzinfo=None).isoformat(sep=" ")
+    for written, fixed in (
+        (r"\bNOW\(\)|\bCURRENT_TIMESTAMP\b|\bLOCALTIMESTAMP\b", f"TIMESTAMP '{moment}'"),
+        (r"\bCURRENT_DATE\b|\bTODAY\(\)", f"DATE '{moment[:10]}'"),
+        (r"\bAGE\((\w+)\)", rf"AGE(DATE '{moment[:10]}', \1)"),  # of one argument: until today
+    ):
+        sql = re.sub(written, fixed, sql, flags=re.IGNORECASE)
+    assert not re.search(
+        r"\b(CURRENT_TIME|LOCALTIME|CLOCK_TIMESTAMP|GETDATE|SYSDATE|'now'|'today')\b", sql, re.IGNORECASE
+    ), sql
+    return sql
 
 
 def type_name(kind: str) -> str:
