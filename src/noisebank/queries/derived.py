@@ -123,18 +123,21 @@ class AggregateRewriter:
         """The condition of FILTER, which stays one: groups that are expressions depend on WHERE."""
 
     @cached_property
+    def is_filtered(self) -> bool:
+        """Whether WHERE does not hold for every row."""
+        where = self.select.args.get("where")
+        return where is not None and self.conditions.parse_condition(where.this) is not TRUE
+
+    @cached_property
     def where_sql(self) -> str:
         """The WHERE clause as SQL; empty if it holds for every row. Lazy: only derived results need it."""
-        where = self.select.args.get("where")
-        if where is None or self.conditions.parse_condition(where.this) is TRUE:
-            return ""
-        return str(where.sql(dialect="duckdb"))
+        return str(self.select.args["where"].sql(dialect="duckdb")) if self.is_filtered else ""
 
     @property
     def public_rows(self) -> int | None:
         """The number of rows that WHERE selects, if it is public."""
         rows = self.policy.public_rows
-        return None if rows is None or self.by or self.where_sql or self.filter_sql else rows
+        return None if rows is None or self.by or self.is_filtered or self.filter_sql else rows
 
     @cached_property
     def from_sql(self) -> str:
@@ -146,7 +149,7 @@ class AggregateRewriter:
         bare = strip_parens(node)
         if isinstance(bare, exp.Avg):
             return bool(
-                self.where_sql
+                self.is_filtered
                 or self.filter_sql
                 or self.by
                 or self.policy.public_rows is None
