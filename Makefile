@@ -32,7 +32,7 @@ proofs: .venv/.dev  ## prove bounded properties of the compiled contract (halmos
 	$(BIN)/python -m pytest -q -m "slow" tests/contract/test_halmos.py
 
 mutants: .venv/.dev  ## check that the tests notice every small change of the contract; one compilation per change: long
-	PYTHONPATH=src:tests $(BIN)/python -m contract.mutants
+	PYTHONPATH=src:tests $(BIN)/python -m contract.mutants --json docs/results/contract-mutants.json
 
 mutants-src: .venv/.dev  ## check that the tests notice at least 95 of 100 sampled small changes of src/; long
 	@tools/mutate-src -j $(or $(JOBS),2)

@@ -2,6 +2,9 @@
 
     PYTHONPATH=src:tests .venv/bin/python -m contract.mutants [--only N] [--json FILE]
 
+With --json, results are kept as they come, with the digest of the contract's bytecode: a run that was interrupted
+goes on where it stopped, and one on another contract begins anew.
+
 Each comparison is flipped, each assert, state write, call and log dropped, each + and -, // and *, and/or swapped,
 each number moved by one. A mutant that compiles to the same code as the original is equivalent. Survivors must be
 explained in `explained_mutants.json`; one that is not makes the exit code 1.
@@ -31,6 +34,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -373,11 +377,31 @@ def chosen(all_of_them: list[Mutant], only: str | None) -> list[Mutant]:
     return [mutant for mutant in all_of_them if mutant.number in numbers]
 
 
+def read_results(path: Path, digest: str) -> dict[int, Result]:
+    """Returns what an earlier run on the same contract found, by the mutant's number."""
+    if not path.exists():
+        return {}
+    saved = json.loads(path.read_text())
+    if saved["contract"] != digest:
+        return {}
+    results = (Result(**{**entry, "mutant": Mutant(**entry["mutant"])}) for entry in saved["results"])
+    return {result.mutant.number: result for result in results if result.outcome != "broken"}
+
+
+def write_results(path: Path, digest: str, results: Iterable[Result]) -> None:
+    """Replaces the file with all results, in the order of the mutants."""
+    entries = [asdict(result) for result in sorted(results, key=lambda result: result.mutant.number)]
+    lines = ",\n".join(json.dumps(entry) for entry in entries)
+    beside = path.with_suffix(".new")
+    beside.write_text(f'{{"contract": "{digest}", "results": [\n{lines}\n]}}\n')
+    beside.replace(path)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="contract.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="numbers (7, 7-20, 1,5) or a text in the line; default: all")
     parser.add_argument("--every", type=int, default=1, help="of these, only every N-th: a sample")
-    parser.add_argument("--json", type=Path, help="write all results here")
+    parser.add_argument("--json", type=Path, help="keep all results here, and go on from those that are there")
     parser.add_argument("--list", action="store_true", help="show the mutants, try none")
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--timeout", type=float, help="seconds for one mutant; default: from the first run")
@@ -391,21 +415,25 @@ def main() -> int:
     for name in PRELOADED:
         importlib.import_module(name)
     importlib.import_module("contract.quick_vyper").hurry()
-    began, results = time.monotonic(), list[Result]()
-    for result in try_all(todo, options.workers, options.command, options.timeout):
-        results.append(result)
+    digest = sha256(bytes.fromhex(json.loads(ARTEFACT.read_text())["runtime"].removeprefix("0x"))).hexdigest()
+    known = read_results(options.json, digest) if options.json else {}
+    left = [mutant for mutant in todo if mutant.number not in known or known[mutant.number].mutant != mutant]
+    began, found = time.monotonic(), list[Result]()
+    for result in try_all(left, options.workers, options.command, options.timeout) if left else ():
+        found.append(result)
+        known[result.mutant.number] = result
         spent = time.monotonic() - began
-        left = spent / len(results) * (len(todo) - len(results))
+        to_go = spent / len(found) * (len(left) - len(found))
         if result.outcome == SURVIVED:
             print(
                 f"survived{' (explained)' if key(result.mutant) in explanations() else ''}: {result.mutant}", flush=True
             )
-        if len(results) % 10 == 0 or len(results) == len(todo):
-            counts = Counter(one.outcome for one in results)
-            print(f"{len(results)}/{len(todo)} {dict(counts)}; {spent:.0f} s, about {left:.0f} s to go", flush=True)
-    results.sort(key=lambda result: result.mutant.number)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+        if len(found) % 10 == 0 or len(found) == len(left):
+            counts = Counter(one.outcome for one in found)
+            print(f"{len(found)}/{len(left)} {dict(counts)}; {spent:.0f} s, about {to_go:.0f} s to go", flush=True)
+        if options.json:
+            write_results(options.json, digest, known.values())
+    results = [known[mutant.number] for mutant in todo]
     return report(results, complete=len(todo) == len(made))
 
 
