@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from noisebank.account.context import AccountContext
+from noisebank.account.requests import name_look
 from noisebank.core.asks import Ask
 from noisebank.core.units import Precision
 
@@ -18,7 +19,7 @@ def find_budget(context: AccountContext, request: Ask) -> Precision:
     budgets, present = context.ledger.books.get_budgets(context.id), context.state.budget
     has_changed = not present == budgets.opened == budgets.largest
     if has_changed and isinstance(request.key, str):
-        for key in (f"{request.key} / look 1", request.key):  # what ended at a look has no request with the key itself
+        for key in (name_look(request.key, 1), request.key):  # what ended at a look has no request with the key itself
             before = context.vault.find_request_by_key(context.id, request.analyst, key)
             if before is not None and "budget" in before.body:
                 return Precision(before.body["budget"])
