@@ -7,17 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.analysts.questions import HEADLINE, AnalystQuestion, find_difference, read_questions
+from conformance.analysts.questions import HEADLINE, read_questions
 from conformance.analysts.worlds import ALL_WORLDS, HERE, TYPES
+from conformance.shortfalls import Oracle, list_shortfalls
 from conformance.sixty import banks
 from conformance.sixty.banks import NOW, ExampleBank
 from conformance.sixty.exact import ExactTables
 from conformance.stores import Store
-from examples.questions import ExampleQuestion, Expectation
-from noisebank import Account, NoisebankError
-from support.internals import BadQuery, UnsupportedQuery
-
-ACCURACY = {"epsilon": "4", "delta": "1e-9"}
 
 
 @pytest.fixture
@@ -28,44 +24,8 @@ def november(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(banks.TYPES, name, types)
 
 
-def list_shortfalls(bank: ExampleBank, tables: ExactTables, questions: list[AnalystQuestion]) -> list[str]:
-    """Returns which questions come out otherwise than they should, and how."""
-    texts = ((question, find_shortfall(bank, tables, question)) for question in questions)
-    return [f"{question.name}: {text}" for question, text in texts if text]
-
-
-def find_shortfall(bank: ExampleBank, tables: ExactTables, question: AnalystQuestion) -> str:
-    """Returns how a question comes out otherwise than it should; nothing if it does as it should."""
-    account = account_of(bank, question)
-    try:
-        result = account.ask(question.sql, **ACCURACY)
-    except (BadQuery, UnsupportedQuery) as refusal:
-        if question.is_answered:
-            return f"refused: {refusal}"
-        return "" if question.expect == "public" else find_missing_help(account, refusal)
-    except NoisebankError as error:
-        return f"{type(error).__name__}: {error}"
-    if not question.is_answered:
-        return "answered, which it should not be"
-    return find_difference(question, result, tables.evaluate(question.name, question.exact_sql))
-
-
-def find_missing_help(account: Account, refusal: BadQuery | UnsupportedQuery) -> str:
-    """Returns what is missing in a refusal: a question that can be answered, as SQL to paste."""
-    if refusal.nearest is None:
-        return f"no question that can be answered is named: {refusal}"
-    try:
-        account.ask(refusal.nearest, **ACCURACY)
-    except NoisebankError as error:
-        return f"{refusal.nearest} is refused: {error}"
-    return ""
-
-
-def account_of(bank: ExampleBank, question: AnalystQuestion) -> Account:
-    names = "|".join(bank.world.policies)
-    table = re.search(rf'(?i)FROM\s+"?(?:public\.)?({names})\b', question.sql)
-    assert table is not None, question.name
-    return bank.account_for(ExampleQuestion("", Expectation.ANSWER, f"FROM {table[1].lower()}"))
+def oracle_of(tables: ExactTables) -> Oracle:
+    return lambda question: tables.evaluate(question.name, question.exact_sql)
 
 
 @pytest.mark.parametrize("name", ALL_WORLDS)
@@ -73,7 +33,7 @@ def account_of(bank: ExampleBank, question: AnalystQuestion) -> Account:
 def test_analysts_get_the_right_value_or_help(name: str, tmp_path: Path) -> None:
     bank = ExampleBank(ALL_WORLDS[name], tmp_path)
     tables = ExactTables.load(bank.world, bank.folder)
-    shortfalls = list_shortfalls(bank, tables, read_questions(HERE / name / "questions.sql"))
+    shortfalls = list_shortfalls(bank, oracle_of(tables), read_questions(HERE / name / "questions.sql"))
     assert not shortfalls, "\n".join(shortfalls)
 
 
@@ -84,7 +44,7 @@ def test_other_engines_work_out_the_same(bank_store: Store, tmp_path: Path) -> N
     bank = ExampleBank(ALL_WORLDS["shop"], tmp_path, bank_store)
     tables = ExactTables.load(bank.world, bank.folder)
     questions = [each for each in read_questions(HERE / "shop" / "questions.sql") if each.is_answered]
-    shortfalls = list_shortfalls(bank, tables, questions)
+    shortfalls = list_shortfalls(bank, oracle_of(tables), questions)
     assert not shortfalls, "\n".join(shortfalls)
 
 

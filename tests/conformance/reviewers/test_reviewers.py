@@ -10,20 +10,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from conformance.analysts.questions import HEADLINE, AnalystQuestion, find_difference, read_questions
-from conformance.analysts.test_analysts import find_missing_help
+from conformance.analysts.questions import HEADLINE, AnalystQuestion, read_questions
 from conformance.reviewers.worlds import ALL_WORLDS, HERE, TYPES
 from conformance.server import Server
+from conformance.shortfalls import ACCURACY, Oracle, account_of, list_shortfalls
 from conformance.sixty import banks
 from conformance.sixty.banks import NOW, ExampleBank
 from conformance.sixty.exact import fix_clock
 from conformance.stores import Store, _write_postgres
-from examples.questions import ExampleQuestion, Expectation
 from examples.worlds import World
-from noisebank import Account, NoisebankError
-from support.internals import BadQuery, UnsupportedQuery
 
-ACCURACY = {"epsilon": "4", "delta": "1e-9"}
 OWN = ("people", "trial", "web")
 
 
@@ -72,27 +68,8 @@ def exact(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Ite
         tables.drop()
 
 
-def account_of(bank: ExampleBank, question: AnalystQuestion) -> Account:
-    names = "|".join(bank.world.policies)
-    table = re.search(rf'(?i)FROM\s+"?({names})\b', question.sql)
-    assert table is not None, question.name
-    return bank.account_for(ExampleQuestion("", Expectation.ANSWER, f"FROM {table[1].lower()}"))
-
-
-def find_shortfall(bank: ExampleBank, tables: ExactTables, question: AnalystQuestion) -> str:
-    """Returns how a question comes out otherwise than it should; nothing if it does as it should."""
-    account = account_of(bank, question)
-    try:
-        result = account.ask(question.sql, **ACCURACY)
-    except (BadQuery, UnsupportedQuery) as refusal:
-        if question.is_answered:
-            return f"refused: {refusal}"
-        return "" if question.expect == "public" else find_missing_help(account, refusal)
-    except NoisebankError as error:
-        return f"{type(error).__name__}: {error}"
-    if not question.is_answered:
-        return "answered, which it should not be"
-    return find_difference(question, result, tables.evaluate(question.exact_sql))
+def oracle_of(tables: ExactTables) -> Oracle:
+    return lambda question: tables.evaluate(question.exact_sql)
 
 
 @pytest.mark.parametrize("name", ALL_WORLDS)
@@ -100,8 +77,7 @@ def find_shortfall(bank: ExampleBank, tables: ExactTables, question: AnalystQues
 def test_reviewers_get_what_postgresql_says_or_help(name: str, exact: Any, tmp_path: Path) -> None:
     bank = ExampleBank(ALL_WORLDS[name], tmp_path)
     tables = exact(bank.world, bank.folder)
-    texts = [(each, find_shortfall(bank, tables, each)) for each in read_list(name)]
-    shortfalls = [f"{question.name}: {text}" for question, text in texts if text]
+    shortfalls = list_shortfalls(bank, oracle_of(tables), read_list(name))
     assert not shortfalls, "\n".join(shortfalls)
 
 
@@ -111,8 +87,7 @@ def test_reviewers_get_what_postgresql_says_or_help(name: str, exact: Any, tmp_p
 def test_other_engines_work_out_the_same(name: str, bank_store: Store, exact: Any, tmp_path: Path) -> None:
     bank = ExampleBank(ALL_WORLDS[name], tmp_path, bank_store)
     tables = exact(bank.world, bank.folder)
-    texts = [(each, find_shortfall(bank, tables, each)) for each in read_list(name) if each.is_answered]
-    shortfalls = [f"{question.name}: {text}" for question, text in texts if text]
+    shortfalls = list_shortfalls(bank, oracle_of(tables), [each for each in read_list(name) if each.is_answered])
     assert not shortfalls, "\n".join(shortfalls)
 
 
