@@ -111,13 +111,18 @@ def answer_looked(context: AccountContext, items: Sequence[BatchItem], looked: S
             check_first_look(context, request)
     answer_batch(context, items)
     for number in range(2, MAX_LOOKS + 2):
-        steps = [(request, plan_step(context, request, number)) for request in looked]
-        planned = [(request, item) for request, item in steps if item is not None]
+        planned: list[tuple[LookedRequest, BatchItem]] = []
+        for request in looked:
+            with request.first.keep_error():
+                item = plan_step(context, request, number)
+                if item is not None:
+                    planned.append((request, item))
         if not planned:
             return
         answer_batch(context, [item for _, item in planned])
         for request, item in planned:
-            take_step(context, request, item)
+            with request.first.keep_error():
+                take_step(context, request, item)
 
 
 def check_first_look(context: AccountContext, request: LookedRequest) -> None:
@@ -140,7 +145,7 @@ def request_limit(request: LookedRequest) -> Precision:
 def plan_step(context: AccountContext, request: LookedRequest, number: int) -> BatchItem | None:
     """Returns the next step of a request; None if there is none."""
     item, parsed = request.item, request.parsed
-    if request.has_ended or item.error is not None:
+    if request.has_ended or request.first.error is not None or item.error is not None:
         request.has_ended = True
         return None
     reason = request.find_end(context)

@@ -29,6 +29,7 @@ from noisebank.core.errors import (
     LedgerHalted,
     OutcomeUnknown,
     UnsupportedQuery,
+    VaultUnreachable,
 )  # fmt: skip
 from noisebank.core.records import Case
 from noisebank.core.result import Result
@@ -260,6 +261,20 @@ def test_a_request_that_ended_at_its_look_has_ended(tmp_path: Path) -> None:
     assert (again.rows, again.notes, account.state.spent) == (ended.rows, ended.notes, spent)
     other = account.ask(AVERAGE, within=6, key="other")
     assert len(other.parts) == 4 and account.state.spent > spent
+
+
+@pytest.mark.parametrize("step", ["plan_step", "save_end"])
+def test_a_vault_that_fails_between_steps_is_this_requests_error(step: str, tmp_path: Path) -> None:
+    """Not that of what was asked beside it, whose answer is released."""
+    account = memory_account(write_people(tmp_path, rows=ROWS, epsilon="40"))
+    unreachable = Ask("SELECT AVG(income) FROM people WHERE NOT smoker", {"within": "20"}, max_cost="0.01", key="k")
+    first = Ask(AVERAGE, {"within": "6"}, key="k") if step == "plan_step" else unreachable
+    asks = [first, Ask("SELECT COUNT(*) FROM people WHERE age > 40", {"sigma": 3})]
+    owner = looking if step == "plan_step" else looking.LookedRequest
+    with patch.object(owner, step, side_effect=VaultUnreachable("gone")):
+        failed, other = account.ask_many(asks)
+    assert isinstance(failed, VaultUnreachable) and isinstance(other, Result)
+    assert isinstance(account.ask_many(asks[:1])[0], Result)
 
 
 def test_less_than_was_paid_is_another_request(account: Account) -> None:
