@@ -47,7 +47,10 @@ def test_other_keys_are_not(key: str, account: Account) -> None:
 def test_a_key_of_several_questions_asked_for_the_best(account: Account) -> None:
     """It was an error that nobody foresaw, of the whole batch."""
     account.ask("SELECT COUNT(*), SUM(age) FROM people WHERE smoker", epsilon="0.1", delta="1e-9", key="k")
-    asks = [Ask(COUNT, {"sigma": 9}, key="k", best=True), Ask("SELECT COUNT(*) FROM people WHERE age > 9", {"sigma": 9})]
+    asks = [
+        Ask(COUNT, {"sigma": 9}, key="k", best=True),
+        Ask("SELECT COUNT(*) FROM people WHERE age > 9", {"sigma": 9}),
+    ]
     refused, answered = account.ask_many(asks)
     assert isinstance(refused, KeyReused) and isinstance(answered, Result)
 
