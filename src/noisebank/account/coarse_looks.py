@@ -75,20 +75,28 @@ class LookedRequest:
     reason: str = ""
     """Why it ended at a look."""
 
-    def save_end(self, context: AccountContext, reason: str) -> None:
-        """Ends it at its newest look, for good: a retry under its key ends there as well, whatever has changed."""
+    def save_end(self, context: AccountContext, reason: str, name: str | None) -> None:
+        """Ends it at its newest look, for good: a retry under its key ends there as well, whatever has changed.
+
+        `name` is the key under which that is saved: its own one, so that nothing else can be, unless a step has it.
+        """
         self.has_ended, self.is_final, self.reason = True, False, reason
-        if self.key is not None:
-            end = context.request_builder.build_end(self.key, self.item.analyst, reason)
-            if context.vault.save_requests([end])[0] is not None:  # another gateway was quicker
-                self.reason = self.find_end(context) or reason
+        if name is None:
+            return
+        end = context.request_builder.build_end(name, self.item.analyst, reason)
+        refusal = context.vault.save_requests([end])[0]
+        if refusal is not None:  # another attempt was quicker: with another reason, or it has come further
+            known = self.find_end(context)
+            self.reason, self.first.error = known or reason, None if known else refusal
 
     def find_end(self, context: AccountContext) -> str | None:
         """Returns why an earlier attempt under its key has ended at a look; None if none has."""
-        if self.key is None:
-            return None
-        end = context.vault.find_request_by_key(context.id, self.item.analyst, name_end(self.key))
-        return None if end is None else end.body.get("end")
+        names = () if self.key is None else (name_end(self.key), self.key)
+        for name in names:
+            end = context.vault.find_request_by_key(context.id, self.item.analyst, name)
+            if end is not None and "end" in end.body:
+                return str(end.body["end"])
+        return None
 
     def is_saved(self, context: AccountContext, key: str) -> bool:
         """Whether an attempt, of this gateway or another one, has come to the step with this key."""
@@ -184,7 +192,7 @@ def end_at_look(context: AccountContext, request: LookedRequest, reason: str) ->
     if request.key is not None and request.is_saved(context, request.key):
         request.has_ended, request.first.error = True, KeyReused(request.key)
     else:
-        request.save_end(context, reason)
+        request.save_end(context, reason, request.key)
 
 
 def has_room_for_look(context: AccountContext, request: LookedRequest, number: int, growth: int) -> bool:
@@ -211,7 +219,10 @@ def take_step(context: AccountContext, request: LookedRequest, item: BatchItem) 
     """Makes a step the newest one; the request ends at the look before it if account or view have too little left. Any
     other error is the request's: a retry with its key goes on where it stopped."""
     if isinstance(item.error, TOO_LITTLE_LEFT):
-        request.save_end(context, str(item.error))
+        request.save_end(context, str(item.error), None if request.key is None else name_end(request.key))
+        return
+    if isinstance(item.error, KeyReused) and (reason := request.find_end(context)) is not None:
+        request.has_ended, request.is_final, request.reason = True, False, reason  # meanwhile, by another gateway
         return
     if item.error is not None:
         request.has_ended, request.first.error = True, item.error

@@ -42,7 +42,7 @@ def _earlier_moments(context: AccountContext, analyst: str, key: str) -> Iterato
     """Yields the dates in what was asked with a key, latest spelling first, each with the digests of its questions."""
     spellings = (key, f"{key} / look 1")  # what ended at a look has no request with the key itself
     requests = (context.vault.find_request_by_key(context.id, analyst, each) for each in spellings)
-    first = next((request for request in requests if request is not None), None)
+    first = next((request for request in requests if request is not None and "end" not in request.body), None)
     if first is None:
         return
     key = first.key

@@ -33,8 +33,9 @@ def improve_accuracy(
     """Returns the best accuracy that is free. A retry gets what its key got before, also if better is free now."""
     target = context.target_precision(question, accuracy)
     before = None if key is None else context.vault.find_request_by_key(context.id, analyst, key)
-    if before is not None and before.body.get("wanted", 0) >= target.units:
-        better = Precision(before.body["wanted"])
+    wanted = None if before is None else before.body.get("wanted")
+    if isinstance(wanted, int) and wanted >= target.units:  # several questions have a list
+        better = Precision(wanted)
     else:
         better = find_best_free(context, question, target, analyst)
     return accuracy if better == target else PrecisionTarget(better)

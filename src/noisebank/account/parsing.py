@@ -19,6 +19,7 @@ from noisebank.account.free_accuracy import improve_accuracy
 from noisebank.account.pipeline import BatchItem
 from noisebank.account.quotes import describe_price, quote_select
 from noisebank.account.request_budget import RELATED, find_budget
+from noisebank.account.requests import OWN_KEYS
 from noisebank.account.selects import ParsedSelect, TargetedQuestion
 from noisebank.core.asks import AccuracyOptions, Ask
 from noisebank.core.caches import cache_results
@@ -70,6 +71,7 @@ class RequestParser:
 
     def parse_request(self, request: Ask) -> ParsedRequest:
         """Returns what a request needs. A retry is about the same moment and budget, and as accurate as before."""
+        check_key(request.key)
         if isinstance(request.sql, str) and has_moment(self._context.policy.resolve_sql(request.sql)):
             request = fix_moment(self._context, request)
         is_share = any(name in request.accuracy for name in RELATED)
@@ -128,6 +130,12 @@ class RequestParser:
 
     def _quote_nearest(self, sql: str, options: dict[str, Any]) -> Quote:
         return quote_select(self._context, *self.parse_now(sql, cast(AccuracyOptions, options)))
+
+
+def check_key(key: object) -> None:
+    """Refuses a key of somebody's own that might be one of a step: it would be found in the place of that."""
+    if isinstance(key, str) and OWN_KEYS.fullmatch(key):
+        raise BadRequest("key", ascii(key)[:40], "must not end like the key of a step: ' / end', ' / look 1'")
 
 
 def target_select(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -16,6 +17,8 @@ from noisebank.queries.sql import parse_question
 from noisebank.vault.vault import Request
 
 MAX_KEY_LENGTH = 200
+OWN_KEYS = re.compile(r".+ / (end|look [0-9]+|part [0-9]+ of [0-9]+)|look [0-9a-f]{16} / [0-9]+", re.DOTALL)
+"""Keys under which steps, parts and looks are saved beside the requests that they belong to."""
 
 
 class RequestBuilder:
@@ -76,11 +79,12 @@ class RequestBuilder:
         id = digest_tagged("reservation 1", self._identify(analyst, key, request=core))
         return Request(id, self._account, analyst, key, body)
 
-    def build_end(self, key: str, analyst: str, reason: str) -> Request:
-        """Returns what is saved of a request that has ended at a look: why. It reserves nothing."""
+    def build_end(self, name: str, analyst: str, reason: str) -> Request:
+        """Returns what is saved, under the key `name`, of a request that has ended at a look: why. It reserves
+        nothing."""
         body = {"end": reason}
-        id = digest_tagged("end 1", self._identify(analyst, key, request=body))
-        return Request(id, self._account, analyst, name_end(key), body)
+        id = digest_tagged("end 1", self._identify(analyst, name, request=body))
+        return Request(id, self._account, analyst, name, body)
 
     def _identify(self, analyst: str, key: str, **contents: object) -> dict[str, object]:
         """Returns what an id commits to. In another version of the table it is another request."""
@@ -94,7 +98,7 @@ def name_look(key: str, number: int) -> str:
 
 
 def name_end(key: str) -> str:
-    """Returns the key under which it is saved that a request has ended at a look."""
+    """Returns the key under which it is saved that a request has ended at a look, where a step has its own one."""
     return f"{key} / end"
 
 

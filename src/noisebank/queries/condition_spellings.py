@@ -16,6 +16,8 @@ from noisebank.core.errors import UnsupportedQuery
 
 CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 MAX_ALTERNATIVES = 200
+SHIFT_SECONDS = 86_400 * 1_000_000
+"""Whole days from the first year to 1970, and more: the remainder of a negative number would be negative."""
 TIMED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 
 
@@ -87,7 +89,8 @@ def split_patterns(node: exp.Expr) -> exp.Expr:
     if not isinstance(array, (exp.Array, exp.Tuple)) or not array.expressions:
         raise UnsupportedQuery(str(node.sql(dialect="duckdb"))[:60], "write the patterns: LIKE ANY(ARRAY['a%', 'b%'])")
     _refuse_many(array.expressions)
-    ways = [type(node)(this=node.this.copy(), expression=each.copy()) for each in array.expressions]
+    negate = node.args.get("negate")  # a NOT LIKE ANY (...) is one NOT LIKE or another one
+    ways = [type(node)(this=node.this.copy(), expression=each.copy(), negate=negate) for each in array.expressions]
     return exp.paren((exp.or_ if isinstance(chosen, exp.Any) else exp.and_)(*ways, copy=False), copy=False)
 
 
@@ -129,7 +132,8 @@ def _count_seconds(node: exp.Expr) -> exp.Expr:
     bare = node.unnest()
     if _is_clock(bare):
         seconds = exp.Extract(this=exp.var("epoch"), expression=bare.this.copy())
-        return exp.Mod(this=exp.paren(seconds, copy=False), expression=exp.Literal.number(86_400))
+        positive = exp.Add(this=seconds, expression=exp.Literal.number(SHIFT_SECONDS))
+        return exp.Mod(this=exp.paren(positive, copy=False), expression=exp.Literal.number(86_400))
     literal = bare.this.unnest() if isinstance(bare, exp.Cast) else bare
     match = CLOCK.fullmatch(literal.name) if isinstance(literal, exp.Literal) and literal.is_string else None
     hour, minute, second = (int(part or 0) for part in match.groups()) if match is not None else (99, 0, 0)

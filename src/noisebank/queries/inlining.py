@@ -57,6 +57,7 @@ def _inline(growth: _Growth, select: exp.Select, outer: Mapping[str, exp.Select]
             known[cte.alias.lower()] = _inline(growth, _inner_select(cte), known, depth + 1)
         select.set("with_", None)
     source = _find_source(select)
+    _refuse_scalars(select, source, known)
     if isinstance(source, exp.Table) and source.name.lower() in known and not source.args.get("db"):
         growth.add(_count_terms(known[source.name.lower()]))
         inner, alias = known[source.name.lower()].copy(), source.alias_or_name
@@ -66,6 +67,14 @@ def _inline(growth: _Growth, select: exp.Select, outer: Mapping[str, exp.Select]
         return select
     _refuse_joins(select)
     return _merge(select, inner, _OuterColumns(inner, alias, growth))
+
+
+def _refuse_scalars(select: exp.Select, source: exp.Expr | None, known: Mapping[str, exp.Select]) -> None:
+    """Refuses a number of a subquery beside results over a CTE or another subquery: it has names of its own."""
+    names = {table.name.lower() for node in select.expressions for table in node.find_all(exp.Table)}
+    is_inlined = isinstance(source, exp.Subquery) or (isinstance(source, exp.Table) and source.name.lower() in known)
+    if names & set(known) or (names and is_inlined):
+        raise UnsupportedQuery("a subquery among results over WITH or another subquery", "ask both of the table itself")
 
 
 def _count_terms(node: exp.Expr) -> int:

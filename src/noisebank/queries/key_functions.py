@@ -63,11 +63,13 @@ def _count_signs(parser: ExpressionParser, node: exp.Expr, count: Callable[[str]
 
 def parse_length(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
     """LENGTH."""
+    _refuse_others(node, "this")
     return _count_signs(parser, node, len)
 
 
 def parse_position(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
     """POSITION and STRPOS: where a text begins in another one, counted from 1; 0 if it does not."""
+    _refuse_others(node, "this", "substr")
     sought = _read_text(node.args.get("substr"), node)
     return _count_signs(parser, node, lambda text: text.find(sought) + 1)
 
@@ -137,6 +139,12 @@ def parse_initcap(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
 def parse_reverse(parser: ExpressionParser, node: exp.Expr) -> RowExpression:
     """REVERSE."""
     return map_texts(parser, node, lambda text: text[::-1])
+
+
+def _refuse_others(node: exp.Expr, *names: str) -> None:
+    """Refuses arguments beyond these, which other databases have."""
+    if any(value for name, value in node.args.items() if name not in names):
+        raise UnsupportedQuery(f"{describe_node(node)} with this many arguments", "leave out the last one")
 
 
 def _read_text(node: exp.Expr | None, whole: exp.Expr) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from noisebank.core.errors import BadQuery, UnsupportedQuery
+from noisebank.queries.effort import add_steps
 
 PATTERNS = (
     exp.Like, exp.ILike, exp.StartsWith, exp.Contains, exp.SimilarTo, exp.RegexpLike, exp.RegexpILike,
@@ -19,8 +20,12 @@ PATTERNS = (
 )  # fmt: skip
 """Conditions that match a text."""
 MAX_STATES = 1_000
-MAX_STEPS = 2_000_000
-"""States of a pattern times signs of all keys."""
+MAX_PARTS = 4_000
+"""Of a pattern whose counts are written out. Parts that read no sign have no state: only this bounds them."""
+MAX_STEPS = 6_000_000
+"""States of a pattern and ways out of them, times signs of all keys."""
+STEPS_OF_EFFORT = 40
+"""Such steps take as long as one step of `effort`."""
 MAX_REPEATS = 50
 Test = Callable[[str], bool]
 CLASSES: dict[str, Test] = {"d": str.isdecimal, "w": lambda sign: sign.isalnum() or sign == "_", "s": str.isspace}
@@ -44,11 +49,16 @@ class Pattern:
     states: list[_State] = field(default_factory=list)
     first: int = 0
     last: int = 0
+    parts: int = 0
+    """Of the pattern, counts written out."""
 
     def match_keys(self, keys: Sequence[str]) -> list[bool]:
         """Returns for each key whether it matches."""
-        if len(self.states) * sum(len(key) + 1 for key in keys) > MAX_STEPS:
+        ways = sum(1 + len(state.following) for state in self.states)
+        steps = ways * sum(len(key) + 1 for key in keys)
+        if steps > MAX_STEPS:
             raise UnsupportedQuery("a pattern this long over this many keys", "write a shorter one, or list the keys")
+        add_steps(1 + steps // STEPS_OF_EFFORT)
         return [self._matches(key) for key in keys]
 
     def _matches(self, key: str) -> bool:
@@ -75,7 +85,7 @@ class Pattern:
 
 def read_pattern(node: exp.Expr) -> Callable[[Sequence[str]], list[bool]]:
     """Returns what says for each key whether it matches the pattern of a condition."""
-    pattern, flags = node.expression.unnest(), node.args.get("flag")
+    pattern, flags = node.expression.unnest(), node.args.get("flag") or node.args.get("options")
     if not isinstance(pattern, exp.Literal) or not pattern.is_string:
         raise UnsupportedQuery(str(node.sql(dialect="duckdb"))[:60], "write the pattern in single quotes")
     if flags is not None and (not isinstance(flags, exp.Literal) or flags.name not in ("", "i")):
@@ -157,6 +167,9 @@ def _compile(node: _Node) -> Pattern:
 
 def _add_node(pattern: Pattern, node: _Node, following: int) -> int:
     """Returns the first state of a part that goes on to `following`."""
+    pattern.parts += 1
+    if pattern.parts > MAX_PARTS:
+        raise UnsupportedQuery("a pattern this long", "write a shorter one, or list the keys")
     if node.kind == "list":
         for part in reversed(node.parts):
             following = _add_node(pattern, part, following)

@@ -13,6 +13,8 @@ from sqlglot import exp
 from noisebank.core.errors import UnsupportedQuery
 
 ALLOWED = ("expressions", "from_", "where")
+FILTERED = ("having", "order")
+"""Other clauses of the outer SELECT that aggregates stand in."""
 
 
 def inline_scalars(select: exp.Select) -> exp.Select:
@@ -29,7 +31,8 @@ def inline_scalars(select: exp.Select) -> exp.Select:
     if any(not _is_scalar(each, written) for each in subqueries):
         return select  # refused where subqueries are
     outer = written.args.get("where")
-    for node in written.expressions:
+    clauses = [clause for name in FILTERED if (clause := written.args.get(name)) is not None]
+    for node in (*written.expressions, *clauses):
         for aggregate in list(_list_aggregates(node)):
             _add_filter(aggregate, outer)
     written.set("where", None)
@@ -58,7 +61,7 @@ def _is_scalar(subquery: exp.Subquery, outer: exp.Select) -> bool:
     if any(value for key, value in inner.args.items() if key not in ALLOWED):
         return False
     tables = [each.args["from_"].this for each in (inner, outer) if each.args.get("from_") is not None]
-    same = len(tables) == 2 and all(isinstance(table, exp.Table) for table in tables)
+    same = len(tables) == 2 and all(map(_is_plain_table, tables))
     if not same or tables[0].name.lower() != tables[1].name.lower():
         return False
     own = {tables[0].alias_or_name.lower(), ""}
@@ -67,6 +70,13 @@ def _is_scalar(subquery: exp.Subquery, outer: exp.Select) -> bool:
     for column in inner.find_all(exp.Column):
         column.set("table", None)
     return any(_list_aggregates(inner.expressions[0]))
+
+
+def _is_plain_table(node: exp.Expr) -> bool:
+    """Whether a node of FROM is a table as it stands: of no other schema, and no sample."""
+    return isinstance(node, exp.Table) and not any(
+        value for key, value in node.args.items() if key not in ("this", "alias")
+    )
 
 
 def _list_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -30,13 +30,17 @@ bounds = [0, 120]
 [columns.hours]
 type = "integer"
 bounds = [0, 80]
-""",
+[columns.town]
+type = "text"
+keys = KEYS
+""".replace("KEYS", repr([f"town {number:04d}" for number in range(1_000)])),
     Path(),
 )
 FLOORS = "SELECT " + ", ".join(f"SUM(FLOOR(pay / {23 + n})) AS a{n}" for n in range(60)) + " FROM t"
 POWERS = f"SELECT COUNT(*) FROM t WHERE age < {'POWER(' * 20}9{', 4)' * 20}"
 RESULTS = f"SELECT {'POWER(' * 20}COUNT(*){', 4)' * 20} FROM t"
 KEYS = "SELECT COUNT(DISTINCT age) FROM t GROUP BY " + ", ".join(f"FLOOR(pay / {20 + n})" for n in range(100))
+PATTERNS = ", ".join(f"COUNT_IF(town LIKE '%{n}{'%_' * 90}%') AS a{n}" for n in range(60))
 LISTS = {
     "own": "SELECT COUNT(*) FROM t WHERE 2 * pay IN ({})",
     "several columns": "SELECT COUNT(*) FROM t WHERE pay + age NOT IN ({})",
@@ -58,7 +62,11 @@ def efforts(monkeypatch: pytest.MonkeyPatch) -> list[Effort]:
     return counted
 
 
-@pytest.mark.parametrize("sql", [FLOORS, POWERS, RESULTS, KEYS], ids=["floors", "powers", "results", "keys"])
+@pytest.mark.parametrize(
+    "sql",
+    [FLOORS, POWERS, RESULTS, KEYS, f"SELECT {PATTERNS} FROM t"],
+    ids=["floors", "powers", "results", "keys", "patterns"],
+)
 def test_what_takes_long_to_read_is_refused(sql: str, efforts: list[Effort]) -> None:
     with pytest.raises(Misuse):
         parse_select_list(sql, POLICY)

@@ -99,6 +99,22 @@ def test_many_keys_and_a_long_pattern_are_refused() -> None:
         pattern.match_keys(["e" * 100] * count)
 
 
+@pytest.mark.parametrize("part", ["()", "(a{0})", "(|)", "(^|$)"])
+def test_parts_that_read_nothing_are_counted(part: str) -> None:
+    """They have few states, or none, and would be written out for years."""
+    for _ in range(12):
+        part = f"({part}){{50}}"
+    with pytest.raises(UnsupportedQuery, match="pattern this long"):
+        compile_regex(part)
+
+
+def test_ways_without_a_sign_are_counted() -> None:
+    pattern = compile_regex(f"({'|' * 180}){{15}}")
+    assert len(pattern.states) < 50
+    with pytest.raises(UnsupportedQuery, match="over this many keys"):
+        pattern.match_keys(["e" * 100] * 100)
+
+
 def test_a_refusal_says_what_can_be_written() -> None:
     with pytest.raises(BadQuery, match=r"use letters"):
         compile_regex("(?=x)")

@@ -55,6 +55,10 @@ nullable = true
 type = "timestamp"
 zone = "America/New_York"
 bounds = ["2024-01-01", "2026-12-31 23:59:59"]
+[columns.landed]
+type = "timestamp"
+zone = "Europe/Zurich"
+bounds = ["1969-06-01", "1970-08-31 23:59:59"]
 """
 NOW = datetime(2026, 11, 18, 12)
 SAME = {
@@ -174,6 +178,20 @@ SAME = {
         "SELECT COUNT(*) FROM t WHERE NOT AGE(born) < INTERVAL '50' YEAR",
         "SELECT COUNT(*) FROM t WHERE date_part('year', age('2026-11-18', born)) > 49",
     ],
+    "evenings before 1970": [
+        "SELECT COUNT(*) FROM t WHERE landed::time >= '22:00'",
+        "SELECT COUNT(*) FROM t WHERE MOD(EXTRACT(epoch FROM landed) + 864000000, 86400) >= 22 * 3600",
+    ],
+    "none of some patterns": [
+        "SELECT COUNT(*) FROM t WHERE kind NOT LIKE 'b%' AND kind NOT LIKE '5%'",
+        "SELECT COUNT(*) FROM t WHERE kind NOT LIKE ALL(ARRAY['b%', '5%'])",
+        "SELECT COUNT(*) FROM t WHERE NOT kind LIKE ANY(ARRAY['b%', '5%'])",
+        "SELECT COUNT(*) FROM t WHERE kind NOT LIKE ANY(ARRAY['%o%', '%b%']) AND kind NOT ILIKE ANY(ARRAY['5%'])",
+    ],
+    "whole matches": [
+        "SELECT COUNT(*) FROM t WHERE kind LIKE 'gar%'",
+        "SELECT COUNT(*) FROM t WHERE REGEXP_FULL_MATCH(kind, 'GAR.*', 'i')",
+    ],
     "scalars": [
         "SELECT COUNT_IF(sex = 'f') / COUNT_IF(pay > 9) FROM t",
         "SELECT COUNT(*) / (SELECT COUNT(*) FROM t WHERE pay >= 10) FROM t WHERE sex = 'f'",
@@ -231,6 +249,13 @@ REFUSED = [
     ("SELECT sex, COUNT(*) / (SELECT COUNT(*) FROM t) FROM t GROUP BY sex", "beside groups"),
     ("SELECT COUNT(*) / (SELECT COUNT(*) FROM u) FROM t", "subquery"),
     ("SELECT COUNT(*) - (SELECT COUNT(*) FROM t x WHERE x.sex = t.sex) FROM t", "subquery"),
+    ("WITH t AS (SELECT * FROM t WHERE pay > 9) SELECT COUNT(*), (SELECT COUNT(*) FROM t) FROM t", "over WITH"),
+    ("WITH t AS (SELECT * FROM t WHERE pay > 9) SELECT (SELECT COUNT(*) FROM t)", "over WITH"),
+    ("SELECT SUM(pay) - (SELECT SUM(pay) FROM t) FROM (SELECT pay + 1 AS pay FROM t) AS u", "over WITH"),
+    ("SELECT COUNT(*) / (SELECT COUNT(*) FROM t TABLESAMPLE 10%) FROM t", "subquery"),
+    ("SELECT COUNT(*) / (SELECT COUNT(*) FROM hr.t) FROM t", "subquery"),
+    ("SELECT COUNT(*) FROM t WHERE INSTR(kind, 'o', 3) > 3", "this many arguments"),
+    ("SELECT COUNT(*) FROM t WHERE LENGTH(kind, 'UTF8') > 3", "this many arguments"),
     ("SELECT sex, SUM(COUNT(*)) OVER (ORDER BY COUNT(*)) FROM t GROUP BY sex", "OVER"),
     ("SELECT sex, SUM(AVG(pay)) OVER () FROM t GROUP BY sex", "OVER"),
     ("SELECT SUM(pay) OVER (ORDER BY born) FROM t", "OVER"),
@@ -272,6 +297,12 @@ def test_what_is_refused_says_why_and_names_what_is_answered(sql: str, message: 
         digests(sql, policy)
     assert refused.value.nearest is not None
     assert digests(refused.value.nearest, policy)
+
+
+@pytest.mark.parametrize("clause", ["HAVING COUNT(*) > 5", "ORDER BY COUNT(*)"])
+def test_where_is_about_all_aggregates_beside_a_subquery(clause: str, policy: Policy) -> None:
+    sql = "SELECT COUNT(*) / (SELECT COUNT(*) FROM t WHERE pay > 9) FROM t WHERE sex = 'f'"
+    assert digests(f"{sql} {clause}", policy) == digests(sql, policy)
 
 
 def test_age_takes_the_present(policy: Policy) -> None:
