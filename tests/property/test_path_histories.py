@@ -15,7 +15,8 @@ from support.paths import ROOT
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("path_histories.jsonl").read_text().splitlines()]
 """Recorded anew when looks became strategies (ADR 31), when a spend was split by the optimum for each SELECT, and when
-looks for single values came (other looks, and other last bits after looks)."""
+looks for single values came (other looks, and other last bits after looks). 5 and 11 when a free answer that is given
+again got the bits that it had before."""
 KERNEL = {"OPENBLAS_CORETYPE": "Nehalem"}
 """OpenBLAS has other kernels for other processors. Sums differ in their last bits, so do posteriors, and with them the
 directions of looks, prices in cubes and draws: of these 15, 7 differ from Haswell to SkylakeX. All have Nehalem."""

@@ -11,13 +11,16 @@ from typing import Any
 from noisebank.account.context import AccountContext
 from noisebank.account.cube_planner import CubePlanner
 from noisebank.account.cube_state import CubeState
+from noisebank.account.inferred_answers import InferredAnswers, inferred_fields
 from noisebank.account.strategies import Contents, PaidQuestion
 from noisebank.core.errors import NoisebankError, Tampered
+from noisebank.core.records import Case
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.planning.reuse import Plan
 from noisebank.planning.serving import ALONE, ChargeLimits, CubeQuery, LookQuery
 from noisebank.queries.query import Query, Question
+from noisebank.vault.vault import SealedAnswer
 
 
 class CubeStrategy:
@@ -37,8 +40,9 @@ class CubeStrategy:
         """See `Strategy`."""
         context, query = self._context, question.query
         cube_query = self._require_cube_query(query)
-        salted = context.secrets.salted_query(query)
-        return self.planner.plan_query(cube_query, query, salted, target, context.sensitivity_of(query), limits)
+        salted, sensitivity = context.secrets.salted_query(query), context.sensitivity_of(query)
+        is_again = self._find_again(salted, target) is not None
+        return self.planner.plan_query(cube_query, query, salted, target, sensitivity, limits, is_again)
 
     def list_unfinished(self, question: Question, plan: Plan) -> list[PaidQuestion]:
         """See `Strategy`. What is sealed in a cube is published before anything builds on it."""
@@ -88,15 +92,20 @@ class CubeStrategy:
         context = self._context
         state = CubeState(context.policy)
         self.planner = CubePlanner(context.id, state, self._cube_numbers, context.ledger, context.engine)
-        self._learned_ids = set()
+        self._learned_ids, self._inferred = set(), InferredAnswers(context.vault)
         for reservation in context.ledger.list_reservations(context.id):
             if reservation.cube:
                 self._learn_sealed(reservation)
 
     def _learn_sealed(self, reservation: Reservation) -> None:
-        """Learns a sealed measurement of this version. If unpublished, it is published before anything builds on it."""
+        """Learns a sealed measurement of this version. If unpublished, it is published before anything builds on it.
+        Of a free answer it is kept that there is one."""
         context = self._context
-        if not reservation.fresh_precision or reservation.version != context.secrets.version:
+        if reservation.version != context.secrets.version:
+            return
+        if reservation.case is Case.INFER:
+            self._note_inferred(reservation)
+        if not reservation.fresh_precision:
             return
         sealed, request = context.vault.find_answer(reservation.id), context.vault.find_request(reservation.id)
         if sealed is None or request is None:
@@ -127,7 +136,25 @@ class CubeStrategy:
             context.check_identity()  # a table that changed under the scan is not the one we opened
         if isinstance(query, LookQuery):
             return body
+        again = None if reservation.fresh_precision else self._find_again(reservation.query, target)
+        if again is not None:
+            self.planner.note_asked(cube_query, target, sensitivity)
+            return body | inferred_fields(again)
+        if not reservation.fresh_precision:
+            self._note_inferred(reservation)
         return body | self.planner.infer_body(cube_query, query, target, sensitivity)
+
+    def _find_again(self, salted: bytes, target: Precision) -> SealedAnswer | None:
+        """Returns what was sealed for the same query at the same target, measured or inferred; None if nothing was."""
+        paid = self.planner.find_paid(salted, target)
+        if paid is not None:
+            return self._context.vault.find_answer(paid.id)
+        return self._inferred.find(salted, target)
+
+    def _note_inferred(self, reservation: Reservation) -> None:
+        if reservation.id not in self._learned_ids:
+            self._learned_ids.add(reservation.id)
+            self._inferred.note(reservation)
 
     def _require_cube_query(self, query: Query) -> CubeQuery:
         cube_query = self.find_cube_query(query)

@@ -51,20 +51,20 @@ class CubePlanner:
 
     def plan_query(
         self, cube_query: CubeQuery, query: Query, salted_digest: bytes, target: Precision, sensitivity: Fraction,
-        limits: ChargeLimits = ALONE,
+        limits: ChargeLimits = ALONE, is_again: bool = False,
     ) -> Plan:  # fmt: skip
-        """Plans to measure as little as possible. What is known well enough already is free, and the same bits if it
-        was measured for this very request."""
+        """Plans to measure as little as possible. What is known well enough already is free, and so is what was
+        answered before (`is_again`): a record of the ledger if it was measured for this very request."""
         number, room = self.cube_number(cube_query), self._ledger.get_account(self._account).remaining_budget
-        required = self._state.plan_measurement(
+        required = None if is_again else self._state.plan_measurement(
             cube_query, target, sensitivity, self._count_paid(number), room, limits,
             number not in limits.measured_cubes,
         )  # fmt: skip
-        if not required.fresh_precision:
+        if required is None or not required.fresh_precision:
             paid = self._paid_requests.get((salted_digest, target))
             if paid is not None and len(paid.runs) <= limits.max_runs:
                 return Plan(Case.REPEAT, target, ZERO_PRECISION, None, number, paid.runs, paid.target)
-            return Plan(Case.INFER, target, ZERO_PRECISION, None, number, (), ZERO_PRECISION)
+            return Plan(Case.INFER, target, ZERO_PRECISION, None, number, (), ZERO_PRECISION, is_again=is_again)
         for group in cube_query.groups:
             if group:
                 noise_scale(
@@ -79,6 +79,14 @@ class CubePlanner:
         return Plan(
             case, target, required.fresh_precision, None, number, required.charges, claimed, required.look
         )  # fmt: skip
+
+    def find_paid(self, salted_digest: bytes, target: Precision) -> Reservation | None:
+        """Returns what was measured for just this query and target; None if nothing was."""
+        return self._paid_requests.get((salted_digest, target))
+
+    def note_asked(self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction) -> None:
+        """Notes a question that is answered as before: it earns as any other."""
+        self._state.note_asked(cube_query, target, sensitivity)
 
     def charge_look(self, cube_query: CubeQuery, plan: LookPlan) -> tuple[CellRun, ...]:
         """Returns what the ledger is asked to charge for a look."""

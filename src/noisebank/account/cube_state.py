@@ -141,6 +141,11 @@ class CubeState:
             posterior.add_look(MeasuredLook(measured, values), reservation.runs)
             self._note_charged(cube_query, reservation)
 
+    def note_asked(self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction) -> None:
+        """Notes a question that is answered without an estimate."""
+        with self._access:
+            self._posterior_of(cube_query).note_asked(self._target_parts(cube_query, target, sensitivity))
+
     def estimate_groups(
         self, cube_query: CubeQuery, target: Precision, sensitivity: Fraction
     ) -> list[tuple[Fraction, Fraction]]:

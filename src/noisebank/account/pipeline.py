@@ -382,7 +382,7 @@ def choose_strategy(
     cost, plain_cost = costs
     takes_cube = (shown <= plain_shown and cost <= plain_cost) or plain_cost > context.state.remaining_budget
     if not cost and not plain_cost and shown == plain_shown:
-        takes_cube = not (plain.case is Case.REPEAT and planned.case is not Case.REPEAT)
+        takes_cube = not (plain.case is Case.REPEAT and planned.shown_case is not Case.REPEAT)
     return (context.cubes, planned) if takes_cube else (context.plain, plain)
 
 

@@ -105,7 +105,7 @@ def quote_question(
     (cost,) = price_plans(context, [(question, planned)])
     return Quote(
         sql=question.sql,
-        case=planned.case,
+        case=planned.shown_case,
         target=target,
         cost=cost,
         left=state.remaining_budget,

@@ -12,6 +12,7 @@ from noisebank.core.charges import Inference
 from noisebank.core.errors import AnswerLost
 from noisebank.core.estimates import standard_deviation
 from noisebank.core.receipts import Receipt
+from noisebank.core.records import Case
 from noisebank.core.units import Precision
 from noisebank.ledger.protocol import Reservation
 from noisebank.queries.groups import group_labels, group_order
@@ -33,7 +34,7 @@ class ReleasedAnswers:
         answer = Answer(
             value=float(values[0]),
             stddev=stddev,
-            case=reservation.case,
+            case=Case.REPEAT if "again" in sealed.body else reservation.case,  # the ledger says INFER
             cost=reservation.cost if reservation.cube else reservation.fresh_precision,
             remaining=context.ledger.get_account(context.id).remaining_budget,
             target=reservation.target,

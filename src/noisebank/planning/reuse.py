@@ -35,6 +35,14 @@ class Plan:
     """What the contract is asked for, if not the target: in a cube, the sum over all measurements of the query."""
     look: LookPlan | None = None
     """A look at the cube that is earned, and should be bought first."""
+    is_again: bool = False
+    """Whether just this was answered before in a cube: the same bits are given again."""
+
+    @property
+    def shown_case(self) -> Case:
+        """What a reader sees: REPEAT for the same bits, also where the contract, which has no record of what cost
+        nothing, says INFER."""
+        return Case.REPEAT if self.is_again else self.case
 
 
 def plan_reuse(target: Precision, records: Sequence[Record]) -> Plan:

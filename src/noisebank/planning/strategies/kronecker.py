@@ -156,6 +156,8 @@ class LookStrategy:
 
     def _along_block(self, values: Any, places: tuple[int, ...], apply: Any) -> Any:
         """Returns values of the parts after applying a function along some axes, which it sees as one."""
+        if len(places) == len(self._part_shape):
+            return apply(values)  # one block of all axes: as they lie in memory
         front = values.shape[:-1]
         axes = tuple(len(front) + place for place in places)
         last = tuple(range(len(front) + len(self._part_shape) - len(axes), len(front) + len(self._part_shape)))
