@@ -6,6 +6,7 @@ Time stands still here and moves only while the ledger sleeps: a wait without a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from noisebank.ledger.node import Node as RpcNode
 from noisebank.ledger.node import NodeError
 from noisebank.ledger.protocol import Seal
 from noisebank.ledger.rpc import ChainLedger
+from noisebank.ledger.signing import Transaction
 from noisebank.verifier.verification import verify_chain
 
 POLL = 0.01
@@ -86,6 +88,38 @@ def test_a_batch_is_waited_for_by_sleeping_and_only_as_long_as_it_should(
         node.mine()
         chain.close()
     assert set(clock.sleeps) == {POLL} and len(clock.sleeps) in (100, 101)  # sums of hundredths
+
+
+class QuickClock(Clock):
+    """Moves a tenth of a second at each sleep, however short."""
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(0.1)
+
+
+def test_what_is_on_its_way_is_sent_again_once_a_second(
+    node: Node, where: ChainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = gateway(where, seconds=2.5)
+    account = chain.open_account(opening())
+    clock, sent = QuickClock(), list[float]()
+    send = RpcNode.send_transaction
+
+    def note_and_send(there: RpcNode, transaction: Transaction) -> None:
+        sent.append(round(clock.now - 1_000.0, 1))
+        send(there, transaction)
+
+    node.rpc("evm_setAutomine", False)
+    try:
+        monkeypatch.setattr(rpc_module, "time", clock)
+        monkeypatch.setattr(RpcNode, "send_transaction", note_and_send)
+        with pytest.raises(OutcomeUnknown):
+            chain.reserve(claim(account, 1, 5))
+    finally:
+        node.rpc("evm_setAutomine", True)
+        node.mine()
+        chain.close()
+    assert len(sent) == 3 and sent[0] == 0 and all(1.0 <= after - before <= 1.1 for before, after in pairwise(sent))
 
 
 def test_a_batch_is_seen_as_soon_as_it_is_in_a_block(

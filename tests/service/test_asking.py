@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from decimal import Decimal
 
 import pytest
@@ -59,6 +61,16 @@ def test_twenty_spellings_by_twenty_analysts_cost_once(desk):
         costs.append(said.json()["charge"]["cost"])
     assert len(values) == 1 and sum(cost != "0" for cost in costs) == 1
     assert desk.bank.account("people").state.measurements == 1
+
+
+def test_the_log_and_the_metrics_say_how_long_a_request_took(desk):
+    began = time.perf_counter()
+    assert desk.ask("maria", "k").status_code == 200
+    shown = desk.client.get("/v1/metrics", headers=desk.headers("owner")).text
+    most = time.perf_counter() - began
+    (line,) = (line for line in desk.lines() if line["event"] == "request" and line["method"] == "POST")
+    (total,) = re.findall(r'^noisebank_request_seconds_sum\{.*answers"\} (\S+)$', shown, re.MULTILINE)
+    assert 0 < line["ms"] <= 1e3 * most and 0 < float(total) <= most
 
 
 def test_the_same_key_gives_the_same_answer_and_another_body_is_refused(desk):

@@ -236,6 +236,7 @@ def test_models_are_measured_once_and_what_cannot_be_is_said(town: Town) -> None
     second = tasks.find_task(town.paper.task)
     assert second and not second["measuring"] and 0 <= second["rounds"][0]["accuracy"] <= 1
     tasks.close()
+    assert not [thread for thread in tasks.scores._executor._threads if thread.is_alive()]  # nobody measures on
     absent = CrowdTasks(replace(town.settings, learning_test=str(town.folder / "absent.npz")), "")
     absent.find_task(town.paper.task)
     absent.scores._executor.submit(lambda: None).result(patience())

@@ -34,6 +34,7 @@ from tools.mutants.report import (
     describe_run,
     is_enough,
     judge_result,
+    list_earlier,
     read_explanations,
     read_survivors,
     write_page,
@@ -164,9 +165,11 @@ def try_survivors(options: argparse.Namespace, commit: str) -> int:
 
 
 def save_run(run: dict[str, Any]) -> None:
-    """Writes page and JSON."""
+    """Writes page and JSON; what they said of other seeds stays, in short."""
+    path = PAGE.with_suffix(".json")
+    run = {**run, "earlier": list_earlier(run, json.loads(path.read_text()) if path.exists() else {})}
     PAGE.write_text(write_page(run))
-    PAGE.with_suffix(".json").write_text(json.dumps(run, indent=1) + "\n")
+    path.write_text(json.dumps(run, indent=1) + "\n")
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 

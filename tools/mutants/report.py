@@ -111,6 +111,13 @@ def describe_later(
     return {**run, "later_commit": commit, "mutants": rows}
 
 
+def list_earlier(run: dict[str, Any], before: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the page said before of other seeds: each as it was first tried, before tests were written for it."""
+    told = {key: before[key] for key in ("seed", "commit", "day", "count", "outcomes") if key in before}
+    rows = [*before.get("earlier", []), *([told] if told else [])]
+    return [row for row in rows if row["seed"] != run["seed"]]
+
+
 def write_page(run: dict[str, Any]) -> str:
     """All of it, for people."""
     seconds = sum(row["cpu_seconds"] for row in run["mutants"])
@@ -136,6 +143,16 @@ def write_page(run: dict[str, Any]) -> str:
             f"again ({_list_numbers(left)}). The first number says how good the tests were; this one does not.",
             "",
         ]
+    if run.get("earlier"):
+        lines += [
+            "Samples, each as it was first tried: tests were then written for what survived, so the next sample is",
+            "another one.",
+            "",
+            "| seed | day | commit | tried | noticed | survived | equivalent | noticed of those that can be |",
+            "|---:|---|---|---:|---:|---:|---:|---:|",
+        ]
+        lines += [f"| {' | '.join(_list_cells(row))} |" for row in [*run["earlier"], run]]
+        lines.append("")
     lines += [
         "Left out: " + "; ".join(f"`{pattern}` ({why})" for pattern, why in EXCLUDED.items()) + ".",
         "",
@@ -150,6 +167,14 @@ def write_page(run: dict[str, Any]) -> str:
         cells = [str(mutant.index), where, mutant.kind, change, row["outcome"], note, f"{row['cpu_seconds']:.0f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _list_cells(row: dict[str, Any]) -> list[str]:
+    """One sample as a row of the table of samples."""
+    killed, survived, explained = (row["outcomes"].get(name, 0) for name in (KILLED, SURVIVED, EXPLAINED))
+    share = f"{100 * killed / (killed + survived):.1f} %" if killed + survived else ""
+    numbers = [str(number) for number in (row["count"], killed, survived, explained)]
+    return [str(row["seed"]), row["day"], f"`{row['commit'][:12]}`", *numbers, share]
 
 
 def _list_numbers(numbers: list[int]) -> str:

@@ -161,6 +161,26 @@ def test_the_budget_is_shown_as_a_share_first_and_the_half_width_after_the_sign(
     assert "0.6% of the budget; 91% left" in one()._repr_html_()
 
 
+def grouped(count: int) -> Result:
+    rows = tuple(Row((f"k{place}",), (make_estimate(5.0, 4.0, 7.0),), ("n",)) for place in range(count))
+    return replace(one(), by=("k",), columns=("k", "n"), rows=rows)
+
+
+def test_long_tables_show_their_beginning_and_say_how_much_is_not_shown() -> None:
+    for text in (repr(grouped(20)), grouped(20)._repr_html_()):
+        assert "k19" in text and "more rows" not in text
+    for text in (repr(grouped(23)), grouped(23)._repr_html_()):
+        assert "k19" in text and "k20" not in text and "and 3 more rows" in text
+    assert "k22" in result_text(grouped(23)) and "more rows" not in result_text(grouped(23))  # a terminal scrolls
+
+
+def test_long_plots_show_their_beginning_and_say_so() -> None:
+    pytest.importorskip("matplotlib")
+    whole, part = (grouped(count).plot().axes[0] for count in (60, 61))
+    assert len(whole.patches) == len(part.patches) == 60
+    assert not whole.get_title("right") and part.get_title("right") == "the first 60 of 61 rows"
+
+
 def test_csv_has_all_digits_and_runs_nowhere() -> None:
     row = replace(one(1 / 3).rows[0], keys=("=1+1",))
     (read,) = csv.DictReader(io.StringIO(replace(one(), by=("k",), columns=("k", "n"), rows=(row,)).to_csv()))

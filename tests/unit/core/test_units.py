@@ -59,6 +59,22 @@ class TestExact:
         assert caught.value.parameter == "epsilon"
         assert "number" in caught.value.allowed
 
+    def test_the_largest_ordinary_numbers_are_taken_and_the_next_are_not(self):
+        for inside in ("1e400", "9.99e400", "1e-400", "-1e400"):
+            assert parse_exact(inside) == Fraction(inside)
+        widest = 2**4096 - 1
+        for inside in (widest, Fraction(1, widest), f"1/{widest}"):
+            assert parse_exact(inside) == Fraction(inside)
+        for beyond in ("1e401", "9e-401", widest + 1, Fraction(1, widest + 1), f"1/{widest + 1}"):
+            with pytest.raises(BadRequest):
+                parse_exact(beyond)
+
+    @pytest.mark.parametrize("given", ["x" * 99, "1" + "0" * 999 + ".5", "1/" + "x" * 99])
+    def test_a_refusal_quotes_the_first_signs_and_no_more(self, given):
+        with pytest.raises(BadRequest) as refused:
+            parse_exact(given)
+        assert refused.value.got == given[:40]
+
 
 class TestPrecision:
     @pytest.mark.parametrize("bad", [1.0, 0.5, "1", Fraction(1), Decimal(1), True, None])

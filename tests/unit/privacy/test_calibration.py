@@ -133,6 +133,19 @@ def test_epsilon_out_of_range(epsilon):
         assert caught.value.parameter == "epsilon"
 
 
+@pytest.mark.parametrize(
+    ("check", "end", "beyond"),
+    [
+        (check_epsilon, "1e-5", "9.999e-6"), (check_epsilon, "100", "100.001"),
+        (check_delta, "1e-30", "9.999e-31"), (check_delta, "0.5", "0.5001"),
+    ],
+)  # fmt: skip
+def test_the_ends_of_the_ranges_are_inside_and_what_is_next_is_not(check, end, beyond):
+    assert check(Fraction(end)) == Fraction(end)
+    with pytest.raises(BadRequest):
+        check(Fraction(beyond))
+
+
 @pytest.mark.parametrize("delta", ["0", "-1e-6", "1e-31", "0.51", "1", Fraction(10**400)])
 def test_delta_out_of_range(delta):
     value, spent = Fraction(delta), Precision(10**18)

@@ -68,6 +68,15 @@ def test_what_is_no_pattern_is_refused(text: str) -> None:
         compile_regex(text)
 
 
+def test_brackets_stand_in_each_other_so_deep_and_no_deeper() -> None:
+    """Readers that follow brackets into each other have a depth of their own: it must not be the interpreter's."""
+    assert compile_regex("^" + "(" * 20 + "a" + ")" * 20 + "$").match_keys(["a", "aa"]) == [True, False]
+    assert compile_regex("(a)" * 30).match_keys(["a" * 30, "a"]) == [True, False]  # beside each other: as many as fit
+    for depth in (21, 400):
+        with pytest.raises(Misuse, match="too many brackets"):
+            compile_regex("(" * depth + "a" + ")" * depth)
+
+
 class CountedPattern(Pattern):
     """Counts the states that are looked at."""
 

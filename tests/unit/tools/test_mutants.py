@@ -36,6 +36,7 @@ from tools.mutants.report import (
     describe_run,
     is_enough,
     judge_result,
+    list_earlier,
     read_survivors,
     write_page,
 )
@@ -289,6 +290,27 @@ def test_the_page_keeps_what_was_first_beside_what_tests_made_of_it() -> None:
     assert "**0 noticed, 2 survived, 0 equivalent**" in page and "later killed `t` |" in page
     assert "On commit `111111111111` 1 of them are noticed (3); 1 are not, or were not tried again (4)." in page
     assert read_survivors(later) == [MUTANT, other]
+
+
+def test_another_seed_leaves_the_first_numbers_of_earlier_ones_on_the_page() -> None:
+    def tried(seed: int, outcome: str, count: int) -> dict[str, object]:
+        results = [Result(replace(MUTANT, index=index), outcome, "t", "failed", 1, 1) for index in range(count)]
+        return describe_run(results, {}, {"count": count, "spots": 5, "seed": seed, "commit": f"{seed}" * 10})
+
+    first = tried(1, SURVIVED, 3)
+    assert "earlier" not in write_page(first).lower() and list_earlier(first, {}) == []
+    mended = describe_later(first, [Result(replace(MUTANT, index=0), KILLED, "t", "failed", 1, 1)], {}, "1" * 40)
+    second = tried(2, KILLED, 4)
+    second["earlier"] = list_earlier(second, mended)
+    third = tried(3, KILLED, 5)
+    third["earlier"] = list_earlier(third, json.loads(json.dumps(second)))
+    assert list_earlier(third, third) == third["earlier"]
+    rows = [line.split(" | ") for line in write_page(third).splitlines() if line.count(" | ") == 7]
+    assert [[row[0], *row[3:]] for row in rows[1:]] == [
+        ["| 1", "3", "0", "3", "0", "0.0 % |"],
+        ["| 2", "4", "4", "0", "0", "100.0 % |"],
+        ["| 3", "5", "5", "0", "0", "100.0 % |"],
+    ]
 
 
 def test_survivors_are_found_again_where_they_are_now(tmp_path: Path) -> None:

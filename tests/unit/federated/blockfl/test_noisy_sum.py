@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,16 @@ def test_no_generator_of_torch_makes_noise_or_chooses(monkeypatch: pytest.Monkey
         made.append(DpSgdTrainer(terms, glyphs(1, 128), 1).train(weights, 1))
     moved = made[0] != made[1]
     assert moved[weights != made[0]].mean() > 0.99
+
+
+def test_a_large_batch_is_clipped_in_parts():
+    """Copies in 64 bits of the whole batch, several of them, would take many times its memory."""
+    batch = np.ones((64, 2**18), np.float32)
+    tracemalloc.start()
+    try:
+        (total,) = compute_clipped_sum([batch], 1.0)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.5 * batch.nbytes
+    assert len(set(total.tolist())) == 1 and 0 < total[0] <= STEPS_PER_CLIP * 64 / 2**9

@@ -72,6 +72,17 @@ def test_the_ends_of_a_range_are_inside_and_what_is_next_is_not(parameter: str, 
         replace(TERMS, **{parameter: outside})
 
 
+@pytest.mark.parametrize(
+    ("parameter", "given", "length"),
+    [("name", "x" * 2000, 40), ("rate", "9" * 99, 40), ("rate", "x" * 99, 40), ("batch", 10**99, 40),
+     ("ledger", "0x" + "5" * 99, 80)],
+)  # fmt: skip
+def test_a_refusal_quotes_the_first_signs_and_no_more(parameter: str, given: Any, length: int) -> None:
+    with pytest.raises(BadRequest) as refused:
+        replace(TERMS, **{parameter: given})
+    assert refused.value.got == str(given)[:length]
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"null", TERMS.to_bytes() + b" ", TERMS.to_bytes()[:-1]])
 def test_other_documents_are_no_terms(content: bytes) -> None:
     with pytest.raises(BadRequest):

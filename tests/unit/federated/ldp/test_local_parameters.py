@@ -11,7 +11,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 from noisebank.core.errors import BadRequest
 from noisebank.federated.ldp import MECHANISM_NAMES, find_parameters, make_mechanism
-from noisebank.federated.ldp.parameters import HM_THRESHOLD, split_epsilon
+from noisebank.federated.ldp.parameters import HM_THRESHOLD, MAX_EPSILON, MIN_EPSILON, split_epsilon
 from noisebank.federated.ldp.tuning import tune_parameters
 
 A_C_T_BETA = {
@@ -130,6 +130,15 @@ def test_sampling_wants_another_a():
 def test_refuses_epsilons_that_are_none(bad):
     with pytest.raises(BadRequest, match="epsilon"):
         make_mechanism("pm", bad)
+
+
+@pytest.mark.parametrize("end", [MIN_EPSILON, MAX_EPSILON])
+def test_takes_the_epsilons_at_the_ends(end):
+    beyond = math.nextafter(end, 0.0 if end == MIN_EPSILON else math.inf)
+    for name in MECHANISM_NAMES:
+        assert find_parameters(name, end).epsilon == end
+        with pytest.raises(BadRequest, match="epsilon"):
+            find_parameters(name, beyond)
 
 
 def test_refuses_unknown_names_and_scales():

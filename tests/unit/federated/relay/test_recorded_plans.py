@@ -69,6 +69,15 @@ def test_terms_end_where_they_end(number: int) -> None:
         RelayTerms(**{"dimension": 5, **others, name: refused})
 
 
+@pytest.mark.parametrize("name", ["bound", "skip", "slice_norm", "delta", "floor", "least"])
+def test_a_refusal_quotes_the_first_signs_and_no_more(name: str) -> None:
+    long = -F(10**60 + 1, 3)
+    for given in (long, str(long)):
+        with pytest.raises(BadRequest) as refused:
+            RelayTerms(**{"dimension": 5, "mode": "sar", name: given})
+        assert (refused.value.parameter, refused.value.got) == (name, str(long)[:40])
+
+
 def describe_plan(terms: RelayTerms, bids: list[float], salt: int) -> Iterator[str]:
     try:
         plan = made_plan(terms, bids, attempt=1 + salt, salt=salt)
