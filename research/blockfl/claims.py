@@ -89,6 +89,9 @@ def list_claims() -> list[Claim]:
             (f"global epoch 4 over 2 with {local} local epochs", (2, noise | {"local_epochs": local}),
              (4, noise | {"local_epochs": local})) for local in made.scale.local[:2]
         ]),
+        Claim("5.8", "With 40 local epochs two global ones are enough: accuracy drops after them.", lambda made: [
+            (f"40 local epochs: global epoch 2 over {g}", (g, noise), (2, noise)) for g in (3, 4)
+        ]),
         Claim("5.4", "97% is reached with epsilon at most 10 (section 5.4).", lambda made: [
             ("epsilon 10, four global epochs", (4, {"epsilon": 10.0}), (4, {"epsilon": 10.0}))
         ], 0.97),

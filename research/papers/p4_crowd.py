@@ -81,13 +81,17 @@ def draw(number: str, found: Found) -> Any:
     """A panel for each scale. Lines: clean test features; dashes: noisy ones; bars: 95% intervals over seeds."""
     scales = found["scales"]
     panels = max(1, len(scales))
-    drawn = figure(max(8.0, 4.3 * panels), 4.9)
+    columns = min(panels, 3)
+    rows = -(-panels // columns)
+    drawn = figure(max(8.0, 4.3 * columns), 4.9 + 3.9 * (rows - 1))
     x_label, lines = LAYOUTS[number]
     note = "Lines: clean test features, dashes: noisy ones. Bars: 95% intervals over seeds; none with a single seed."
     headline(drawn, FINDINGS[number](scales), note)
-    axes = drawn.subplots(1, panels, sharey=True, squeeze=False)[0]
+    axes = drawn.subplots(rows, columns, sharey=True, squeeze=False).flat
+    for spare in axes[panels:]:
+        spare.remove()
     for place, (panel, scale) in enumerate(zip(axes, scales.values(), strict=False)):
-        dress(panel, "", x_label, "share of test images classified rightly" if not place else "")
+        dress(panel, "", x_label, "" if place % columns else "share of test images classified rightly")
         panel.set_title(scale["title"], loc="left", fontsize=9.5)
         panel.set_ylim(0, 1.02)
         panel.grid(axis="y", color="#dddddd", linewidth=0.6)
@@ -164,7 +168,10 @@ def _summarise(sentence: str, printed: str, scales: Found) -> str:
     decided = [word for word in words if word in ("holds", "fails", "undecided")]
     if not decided:
         return f"{sentence}: not decided yet"
-    return f"{sentence}: holds in {decided.count('holds')} of {len(decided)} cases"
+    counts = [f"{word} in {decided.count(word)}" for word in ("holds", "fails") if decided.count(word)]
+    if "undecided" in decided:
+        counts.append(f"undecided in {decided.count('undecided')}")
+    return f"{sentence}: {', '.join(counts)} of {len(decided)} cases"
 
 
 FINDINGS: dict[str, Callable[[Found], str]] = {

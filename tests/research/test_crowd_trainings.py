@@ -17,6 +17,7 @@ from research.blockfl.claims import judge, judge_all, list_claims
 from research.blockfl.experiments import DIGITS, MNIST, RESULTS, SEEDS, Job, Record, list_lacking, plan, read_records
 from research.blockfl.figures import Trainings, average
 from research.blockfl.training import LeanLearner, Setting, Trained, train
+from research.papers.p4_crowd import FINDINGS, draw
 from support.paths import ROOT
 
 TINY = Setting("bounded", 2.0, batch=8, local_epochs=2, members=3, images=16)
@@ -111,6 +112,22 @@ def test_verdicts_follow_the_numbers_and_not_the_wish() -> None:
     assert verdict(0.1) == "holds" and verdict(-0.1) == "fails" and verdict(0.0) == "undecided"
     assert verdict(0.01, noise=5.0) == "undecided" and verdict(0.1, seeds=1) == "one seed"
     assert verdict(0.1, seeds=0) == "nothing"
+
+
+def test_a_chart_counts_all_verdicts_and_its_panels_have_room() -> None:
+    """ "Holds in 0 of 4 cases" did not say that two are undecided; six scales side by side cannot be read."""
+
+    def scale(*words: str) -> dict[str, object]:
+        row = {"clean": {"mean": 0.5, "error": 0.1, "seeds": 5}, "noisy": {"mean": 0.4, "error": 0.1, "seeds": 5}}
+        verdicts = dict(zip(("clean", "noisy"), ({"verdict": word} for word in words), strict=True))
+        printed = "With noise, accuracy falls as the batch grows (first global epoch)."
+        return {"title": "t", "points": {"ours, batch 32": row}, "claims": [{"printed": printed, **verdicts}]}
+
+    scales = {"a": scale("fails", "undecided"), "b": scale("undecided", "holds"), "c": scale("fails", "fails")}
+    assert FINDINGS["5.4"](scales).endswith(": holds in 1, fails in 3, undecided in 2 of 6 cases")
+    assert FINDINGS["5.4"]({"a": scale("holds", "holds")}).endswith(": holds in 2 of 2 cases")
+    drawn = draw("5.4", {"scales": scales | {"d": scale("fails", "fails"), "e": scale("fails", "fails")}})
+    assert len(drawn.axes) == 5 and drawn.get_figwidth() < 14 and drawn.get_figheight() > 8
 
 
 def test_errors_are_those_of_student() -> None:
