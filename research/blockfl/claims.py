@@ -90,7 +90,8 @@ def list_claims() -> list[Claim]:
              (4, noise | {"local_epochs": local})) for local in made.scale.local[:2]
         ]),
         Claim("5.8", "With 40 local epochs two global ones are enough: accuracy drops after them.", lambda made: [
-            (f"40 local epochs: global epoch 2 over {g}", (g, noise), (2, noise)) for g in (3, 4)
+            (f"40 local epochs: global epoch 2 over {g}", (g, noise | {"local_epochs": made.scale.local[2]}),
+             (2, noise | {"local_epochs": made.scale.local[2]})) for g in (3, 4)
         ]),
         Claim("5.4", "97% is reached with epsilon at most 10 (section 5.4).", lambda made: [
             ("epsilon 10, four global epochs", (4, {"epsilon": 10.0}), (4, {"epsilon": 10.0}))

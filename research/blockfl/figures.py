@@ -77,7 +77,8 @@ class Trainings:
             **{
                 number: {
                     f"{name}, batch {n}{', equal steps' if same else ''}": self.row(
-                        1, norm=norm, batch=n, epsilon=epsilon, local_epochs=equal.get(n, 0) if same else local[40]
+                        1, norm=norm, batch=n, epsilon=epsilon,
+                        local_epochs=equal.get(n, 0) if same else self.scale.base.local_epochs,
                     )
                     for same in (False, True) for name, norm in NORMS.items() for n in BATCHES
                 }

@@ -14,7 +14,20 @@ from noisebank.federated.blockfl.device import Examples
 from noisebank.federated.blockfl.network import SMALL_SHAPE
 from research.blockfl import training
 from research.blockfl.claims import judge, judge_all, list_claims
-from research.blockfl.experiments import DIGITS, MNIST, RESULTS, SEEDS, Job, Record, list_lacking, plan, read_records
+from research.blockfl.experiments import (
+    DIGITS,
+    MNIST,
+    MNIST_WHOLE,
+    RESULTS,
+    SCALES,
+    SEEDS,
+    Job,
+    Record,
+    Scale,
+    list_lacking,
+    plan,
+    read_records,
+)
 from research.blockfl.figures import Trainings, average
 from research.blockfl.training import LeanLearner, Setting, Trained, train
 from research.papers.p4_crowd import FINDINGS, draw
@@ -96,6 +109,21 @@ def test_the_first_trainings_of_mnist_decide_claims_with_all_seeds() -> None:
 
     assert list_decided(10) == {"5.6", "5.7"}
     assert list_decided(40) == {"5.3", "5.4", "5.6", "5.7"}
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=list(SCALES))
+def test_every_planned_training_is_a_point_of_a_figure_or_decides_a_claim(scale: Scale) -> None:
+    """Figures 5.4 and 5.5 looked on MNIST for local epochs that nobody trains."""
+    jobs = [job for job in plan() if job.scale == scale.name]
+    records = [
+        Record(scale.name, Trained(job.setting, job.seed, (0.5,) * epochs, (0.5,) * epochs, 1.0, 4), "abc", "now")
+        for job in jobs for epochs in [job.setting.global_epochs]
+    ]  # fmt: skip
+    points = Trainings(scale, records).figures()
+    batches = {"ours, batch 32", "ours, batch 64", "ours, batch 128", "batch norm, batch 32"}
+    if scale is not MNIST_WHOLE:
+        assert batches <= set(points["5.4"]) and batches <= set(points["5.5"])
+    assert {"ours, no noise", "ours, epsilon 2", "batch norm, epsilon 2"} <= set(points["5.3"])
 
 
 def test_verdicts_follow_the_numbers_and_not_the_wish() -> None:
