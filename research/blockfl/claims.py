@@ -1,7 +1,8 @@
 """What chapter 5 of P4 claims of its figures 5.3 to 5.8, and whether the trainings bear it out.
 
 A claim is a number of differences that must be above 0, each measured seed by seed. It holds if every difference has a
-95% interval above 0, fails if one has an interval below 0, and is undecided otherwise: one seed decides nothing.
+95% interval above 0, fails if one has an interval below 0, and is undecided otherwise. With fewer seeds than planned
+there is no verdict, only their number.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from research.blockfl.experiments import EPSILON
+from research.blockfl.experiments import EPSILON, SEEDS
 from research.blockfl.figures import KINDS, Mean, Trainings, average
 
 Point = tuple[int, dict[str, Any]]
@@ -105,8 +106,8 @@ def judge(claim: Claim, made: Trainings, kind: str) -> Verdict | None:
     if any(found is None for _, found in differences):
         return None
     known = tuple((name, found) for name, found in differences if found is not None)
-    if any(found.error is None for _, found in known):
-        return Verdict("one seed", known)
+    if (fewest := min(found.seeds for _, found in known)) < SEEDS:
+        return Verdict(f"{fewest} of {SEEDS} seeds", known)
     if all(found.value - (found.error or 0.0) > 0 for _, found in known):
         return Verdict("holds", known)
     if any(found.value + (found.error or 0.0) < 0 for _, found in known):

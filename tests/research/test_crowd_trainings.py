@@ -138,8 +138,8 @@ def test_verdicts_follow_the_numbers_and_not_the_wish() -> None:
         return found.word if found else "nothing"
 
     assert verdict(0.1) == "holds" and verdict(-0.1) == "fails" and verdict(0.0) == "undecided"
-    assert verdict(0.01, noise=5.0) == "undecided" and verdict(0.1, seeds=1) == "one seed"
-    assert verdict(0.1, seeds=0) == "nothing"
+    assert verdict(0.01, noise=5.0) == "undecided" and verdict(0.1, seeds=1) == "1 of 5 seeds"
+    assert verdict(0.1, seeds=4) == "4 of 5 seeds" and verdict(0.1, seeds=0) == "nothing"
 
 
 def test_a_chart_counts_all_verdicts_and_its_panels_have_room() -> None:
@@ -156,6 +156,18 @@ def test_a_chart_counts_all_verdicts_and_its_panels_have_room() -> None:
     assert FINDINGS["5.4"]({"a": scale("holds", "holds")}).endswith(": holds in 2 of 2 cases")
     drawn = draw("5.4", {"scales": scales | {"d": scale("fails", "fails"), "e": scale("fails", "fails")}})
     assert len(drawn.axes) == 5 and drawn.get_figwidth() < 14 and drawn.get_figheight() > 8
+
+
+def test_single_trainings_that_fall_are_counted_beside_the_means() -> None:
+    """Means over seeds rose while a single training lost .17: a reader of one curve sees the thesis' claim."""
+    made = [
+        record(0, [0.5, 0.6, 0.7, 0.8], epsilon=2.0), record(1, [0.9, 0.95, 0.94, 0.79], epsilon=2.0),
+        record(2, [0.9, 0.7], epsilon=2.0), record(3, [0.9, 0.1, 0.1], epsilon=2.0, norm="batch"),
+        record(4, [0.9, 0.8, 0.1], epsilon=0.5),
+    ]  # fmt: skip
+    found = Trainings(DIGITS, made).list_falls()
+    assert (found["to the second"], found["of two"], found["after the second"], found["of more"]) == (1, 3, 1, 2)
+    assert [one.split(": ")[1] for one in found["which"]] == ["0.900, 0.950, 0.940, 0.790", "0.900, 0.700"]
 
 
 def test_errors_are_those_of_student() -> None:
