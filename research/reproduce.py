@@ -32,8 +32,8 @@ from research.papers.names import CROWD, EXHIBITS, PAPERS
 def reproduce(name: str, quick: bool, folder: Path | None, out: Path, as_json: bool) -> None:
     """Reproduce tables and figures of the papers through the product's own code.
 
-    all: every figure and table of P0 to P3 and the mechanisms of P4, and how far a budget goes; or one paper (p0 to
-    p4), or one of them by name. Those that measure time run last and alone.
+    all: every figure and table of the five documents, and how far a budget goes (but for p4-attackers, which trains
+    with torch); or one paper (p0 to p4), or one of them by name. Those that measure time run last and alone.
 
     table2: reuse in four cases (P0, Table II). opu: the accuracy-driven paper (P3), its leak, and what
     an honest method costs. ldp: local mechanisms (P4, chapter 3), their variances and crossovers.

@@ -40,7 +40,7 @@ class Scale:
     shape: NetworkShape
     base: Setting
     local: tuple[int, int, int]
-    """Local epochs that stand for the 20, 30 and 40 of the thesis; the last one is the default."""
+    """Local epochs that stand for the 20, 30 and 40 of the thesis; on digits the last one is the default."""
     equal_steps: dict[int, int]
     """By batch size: local epochs with as many steps of descent as the default has."""
 

@@ -14,6 +14,8 @@ QUANTILES = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.36
 """Of Student's distribution at 97.5%, by degrees of freedom."""
 KINDS = ("clean", "noisy")
 """Test features without and with the noise of training; the thesis does not say which it tests on."""
+FALL = 0.05
+"""How much a single training must lose to be called one that fell."""
 NORMS = {"ours": "bounded", "batch norm": "batch"}
 """`ours` is the thesis' own normalisation, to [-sqrt(N - 1), sqrt(N - 1)]."""
 
@@ -77,7 +79,8 @@ class Trainings:
             **{
                 number: {
                     f"{name}, batch {n}{', equal steps' if same else ''}": self.row(
-                        1, norm=norm, batch=n, epsilon=epsilon, local_epochs=equal.get(n, 0) if same else local[40]
+                        1, norm=norm, batch=n, epsilon=epsilon,
+                        local_epochs=equal.get(n, 0) if same else self.scale.base.local_epochs,
                     )
                     for same in (False, True) for name, norm in NORMS.items() for n in BATCHES
                 }
@@ -101,6 +104,28 @@ class Trainings:
         return {
             number: {name: row for name, row in points.items() if row is not None} for number, points in rows.items()
         }
+
+    def list_falls(self) -> dict[str, Any]:
+        """Single trainings of its normalisation under noise that lost more than `FALL` on clean test features.
+
+        From the first global epoch to the second, and from the second to a later one, each beside how many could.
+        """
+        single = [
+            made for made in self._made.values()
+            if made.setting.norm == "bounded" and made.setting.epsilon in EPSILONS and len(made.clean) > 1
+        ]  # fmt: skip
+        longer = [made for made in single if len(made.clean) > 2]
+        later = [made for made in longer if min(made.clean[2:]) < made.clean[1] - FALL]
+        return {
+            "to the second": sum(made.clean[1] < made.clean[0] - FALL for made in single), "of two": len(single),
+            "after the second": len(later), "of more": len(longer),
+            "which": [
+                f"epsilon {made.setting.epsilon:g}, batch {made.setting.batch}, {made.setting.local_epochs} local "
+                f"epochs, seed {made.seed}: {', '.join(f'{value:.3f}' for value in made.clean)}"
+                for made in single
+                if made in later or made.clean[1] < made.clean[0] - FALL
+            ],
+        }  # fmt: skip
 
     def measure_effort(self) -> dict[str, float]:
         """Median CPU seconds of one pass over 6,000 images at the thesis' batch size, and the bytes of a model."""

@@ -60,7 +60,7 @@ class Document(NamedTuple):
     about: tuple[str, ...]
     parts: tuple[Part, ...]
     chapters: tuple[Found, ...] = ()
-    """Diagrams, screens, and figures that another one shows: where, printed, why. `first`: above the charts."""
+    """Diagrams, screens, and figures that another one shows: where, printed, why."""
 
 
 @lru_cache(maxsize=8)
@@ -187,22 +187,30 @@ def _page_lines(name: str, document: Document, found: Mapping[str, Found], errat
     yield f"\n## Every part\n\n{PARTS_INTRO}"
     yield from parts_table(document, found)
     yield f"\n## Figures and tables\n\n`python -m research papers {name} --quick` runs all of them.\n"
-    for row in document.chapters:
-        if row.get("first"):
-            yield from chapter_section(row, found)
-    for one in exhibits_of(name):
-        yield from exhibit_section(one, found[one])
+    sections = [chapter_section(row, found) for row in document.chapters]
+    sections += [exhibit_section(one, found[one]) for one in exhibits_of(name)]
     if name == "p4":
-        for one in CROWD:
-            yield from crowd_section(one)
-    for row in document.chapters:
-        if not row.get("first"):
-            yield from chapter_section(row, found)
+        sections += [crowd_section(one) for one in CROWD]
+    yield from order_sections(["".join(lines) for lines in sections])
     yield (
         "\n## Errata\n\nEach with the smallest counterexample, computed by `research/papers/errata` "
         "([errata.json](../results/errata.json)).\n"
     )
     yield from errata_table(errata)
+
+
+def order_sections(sections: list[str]) -> list[str]:
+    """By the first number in their titles; what has none stays behind what was before it, a table before the next."""
+    numbers = [re.match(r"\n### .*?\b(?:Figures?|Table) (\d+)(?:\.(\d+))?", text) for text in sections]
+    keys = [(int(found[1]), int(found[2] or 0)) if found else None for found in numbers]
+    for place in reversed(range(len(sections) - 1)):
+        if keys[place] is None and sections[place].startswith("\n### Table"):
+            keys[place] = keys[place + 1]
+    last, known = (0, 0), []
+    for key in keys:
+        last = key or last
+        known.append(last)
+    return [sections[place] for place in sorted(range(len(sections)), key=known.__getitem__)]
 
 
 def chapter_section(row: Found, found: Mapping[str, Found]) -> Iterator[str]:
@@ -218,12 +226,25 @@ def crowd_section(name: str) -> Iterator[str]:
     """A figure of learning by a crowd: its verdicts, from the recorded trainings."""
     from research.papers.catalogue import exhibit
 
-    shown, trained = exhibit(name), json.loads(TRAINED.read_text())[name]
+    shown, trained = exhibit(name), read_trained(name)
     yield f"\n### {shown.title}\n\n![{shown.title}](../images/crowd/{name}.png)\n\n"
     for words, text in (("Printed", shown.printed), ("Here", shown.here(trained)), ("Why they differ", shown.why)):
         yield f"**{words}.** {text}\n\n"
     yield f"`python -m research reproduce {name}`. All numbers: [learning by a crowd](../results/crowd.md)."
-    yield from numbers_table(name, explain_numbers(name, [number.plain() for number in shown.numbers(trained)]))
+    yield from numbers_table(name, hold_crowd(name))
+
+
+def read_trained(name: str) -> Found:
+    """What a figure of learning by a crowd was drawn from."""
+    found: Found = json.loads(TRAINED.read_text())[name]
+    return found
+
+
+def hold_crowd(name: str) -> list[Found]:
+    """Its held numbers."""
+    from research.papers.catalogue import exhibit
+
+    return explain_numbers(name, [number.plain() for number in exhibit(name).numbers(read_trained(name))])
 
 
 def index_page(found: Mapping[str, Found], errata: Mapping[str, list[Found]]) -> str:
@@ -232,12 +253,15 @@ def index_page(found: Mapping[str, Found], errata: Mapping[str, list[Found]]) ->
     for name in DOCUMENTS:
         document = read_document(name)
         states = Counter(part.state for part in document.parts)
-        numbers = [number for one in exhibits_of(name) for number in found[one]["numbers"]]
-        late = sum(find_rule(one, n["name"]).after for one in exhibits_of(name) for n in found[one]["numbers"])
+        held = {one: found[one]["numbers"] for one in exhibits_of(name)}
+        if name == "p4":
+            held |= {one: hold_crowd(one) for one in CROWD}
+        numbers = [number for rows in held.values() for number in rows]
+        late = sum(find_rule(one, number["name"]).after for one, rows in held.items() for number in rows)
         within = sum(number["within"] for number in numbers)
         cells = " | ".join(str(states[state]) for state in STATES)
         rows.append(
-            f"| [{document.name}]({name}.md) | {document.title} | {cells} | {len(exhibits_of(name))} | "
+            f"| [{document.name}]({name}.md) | {document.title} | {cells} | {len(held)} | "
             f"{within} of {len(numbers)} | {late} | {len(errata[document.name])} |"
         )
     return (TEXTS / "index.md").read_text().replace("ROWS", "\n".join(rows))

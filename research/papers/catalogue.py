@@ -6,7 +6,7 @@ from importlib import import_module
 
 from noisebank.core.errors import BadRequest
 from research.papers.exhibit import Exhibit
-from research.papers.names import CROWD, EXHIBITS, LEARNING, PAPERS
+from research.papers.names import CROWD, EXHIBITS, LEARNING, PAPERS, RECORDED
 
 TOGETHER = ("p2", "p4")
 """Papers whose exhibits share a module."""
@@ -32,9 +32,9 @@ def exhibit(name: str) -> Exhibit:
 
 
 def chosen(name: str) -> tuple[str, ...]:
-    """`all`, a paper (`p0`, `p1`, `p3`), or one name."""
+    """`all`, a paper (`p0` to `p4`), or one name. Attackers train with torch: by their own name only."""
     if name == "all":
-        return EXHIBITS
+        return EXHIBITS + RECORDED
     if name in PAPERS:
-        return tuple(each for each in EXHIBITS if each.startswith(f"{name}-"))
+        return tuple(each for each in EXHIBITS + RECORDED if each.startswith(f"{name}-"))
     return (exhibit(name).name,)

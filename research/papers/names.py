@@ -17,6 +17,8 @@ CROWD = (
     "p4-figure5-3", "p4-figure5-4", "p4-figure5-5", "p4-figure5-6", "p4-figure5-7", "p4-figure5-8", "p4-attackers",
 )  # fmt: skip
 """Those of P4 about learning by a crowd, from recorded trainings; `research.blockfl.page` writes their own page."""
+RECORDED = tuple(name for name in CROWD if name != "p4-attackers")
+"""Those that train nothing when they are reproduced, so that they need no torch."""
 LEARNING = (
     "p4-figure3-8", "p4-figure3-9", "p4-figure3-10", "p4-figure3-12", "p4-figure3-13", "p4-figure3-14", "p4-figure3-15",
     "p4-learning",
@@ -27,5 +29,5 @@ PAPERS = {
     "p1": "Xiao and Xiong, Online query answering with differential privacy: a utility-driven approach",
     "p2": "Li, Huang, Zeng, Chen, Chen, Chained-DP: can we recycle privacy budget?",
     "p3": "Islam, Rehmani, Chen, An optimized privacy-utility trade-off framework (OPU-TF-IoT)",
-    "p4": "Zhao Yang, Privacy-preserving data analytics (thesis); chapter 3, local mechanisms",
+    "p4": "Zhao Yang, Privacy-preserving data analytics (thesis)",
 }

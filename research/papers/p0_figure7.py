@@ -228,12 +228,10 @@ EXHIBIT = Exhibit(
     why="Here a look at the data takes two transactions (reserve before, publish after) and reuse takes one, so "
     "a single answer waits for two or three blocks, or for one. Up to 128 requests travel in one "
     "transaction, so there is no step at 60: what rises with their number is the bank's own work (parsing, "
-    "reading, noise), which on a machine as busy as this one outweighs the chains, so that the embedded one "
-    "does not even win. A peak at one number of queries with a block a second, as at sixty in "
-    "the chart, is no trend: there is one round for each number, the line shows its last answer, and that took "
-    "twice the "
-    "four blocks of the others, as a request does that waits for a second batch. No oracle service is in the "
-    "way: the bank itself asks the contract.",
+    "reading, noise). A peak at one number of queries with a block a second, as at sixty in the chart of the pages, "
+    "is no trend: there is one round for each number, the line shows its last answer, and that took twice the four "
+    "blocks of the others, as a request does that waits for a second batch. No oracle service is in the way: the "
+    "bank itself asks the contract.",
     run=run,
     here=here,
     draw=draw,

@@ -16,7 +16,16 @@ from click.testing import CliRunner
 
 from research.__main__ import main
 from research.oracles.command import compare, list_oracles
-from research.papers.atlas import DOCUMENTS, MOST, document_page, fill_numbers, index_page, read_document, write_cell
+from research.papers.atlas import (
+    DOCUMENTS,
+    MOST,
+    document_page,
+    fill_numbers,
+    index_page,
+    order_sections,
+    read_document,
+    write_cell,
+)
 from research.papers.catalogue import exhibit
 from research.papers.errata import list_errata
 from research.papers.names import CROWD, EXHIBITS, PAPERS
@@ -134,6 +143,24 @@ def test_every_printed_figure_has_a_section() -> None:
         titles = " ".join(line for line in text.splitlines() if line.startswith("### "))
         named = {one for words in re.findall(r"Figures? ([^:#]*)", titles) for one in list_figures(words)}
         assert {str(one) for one in figures} <= named, (name, {str(one) for one in figures} - named)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_sections_come_in_the_order_of_the_paper(name: str) -> None:
+    """Chapter 4 of the thesis stood before chapter 3, and figures 5.10 and 5.11 before 5.3."""
+    text = (ROOT / "docs" / "papers" / f"{name}.md").read_text()
+    titles = [line for line in text.splitlines() if line.startswith("### ")]
+    found = [re.search(r"Figures? (\d+)(?:\.(\d+))?", title) for title in titles]
+    numbers = [(int(one[1]), int(one[2] or 0)) for one in found if one]
+    assert len(numbers) >= 5 and numbers == sorted(numbers)
+
+
+def test_a_table_stands_before_the_figure_behind_it() -> None:
+    titles = ("Figure 2", "Table II", "Figure 7", "not in the paper", "Figure 1(b)")
+    ordered = order_sections([f"\n### {title}: words of 3 figures\n" for title in titles])
+    assert [text.split()[1] + text.split()[2] for text in ordered] == [
+        "Figure1(b):", "Figure2:", "TableII:", "Figure7:", "notin"
+    ]  # fmt: skip
 
 
 def list_figures(words: str) -> list[str]:

@@ -14,9 +14,23 @@ from noisebank.federated.blockfl.device import Examples
 from noisebank.federated.blockfl.network import SMALL_SHAPE
 from research.blockfl import training
 from research.blockfl.claims import judge, judge_all, list_claims
-from research.blockfl.experiments import DIGITS, MNIST, RESULTS, SEEDS, Job, Record, list_lacking, plan, read_records
+from research.blockfl.experiments import (
+    DIGITS,
+    MNIST,
+    MNIST_WHOLE,
+    RESULTS,
+    SCALES,
+    SEEDS,
+    Job,
+    Record,
+    Scale,
+    list_lacking,
+    plan,
+    read_records,
+)
 from research.blockfl.figures import Trainings, average
 from research.blockfl.training import LeanLearner, Setting, Trained, train
+from research.papers.p4_crowd import FINDINGS, draw
 from support.paths import ROOT
 
 TINY = Setting("bounded", 2.0, batch=8, local_epochs=2, members=3, images=16)
@@ -97,6 +111,21 @@ def test_the_first_trainings_of_mnist_decide_claims_with_all_seeds() -> None:
     assert list_decided(40) == {"5.3", "5.4", "5.6", "5.7"}
 
 
+@pytest.mark.parametrize("scale", SCALES.values(), ids=list(SCALES))
+def test_every_planned_training_is_a_point_of_a_figure_or_decides_a_claim(scale: Scale) -> None:
+    """Figures 5.4 and 5.5 looked on MNIST for local epochs that nobody trains."""
+    jobs = [job for job in plan() if job.scale == scale.name]
+    records = [
+        Record(scale.name, Trained(job.setting, job.seed, (0.5,) * epochs, (0.5,) * epochs, 1.0, 4), "abc", "now")
+        for job in jobs for epochs in [job.setting.global_epochs]
+    ]  # fmt: skip
+    points = Trainings(scale, records).figures()
+    batches = {"ours, batch 32", "ours, batch 64", "ours, batch 128", "batch norm, batch 32"}
+    if scale is not MNIST_WHOLE:
+        assert batches <= set(points["5.4"]) and batches <= set(points["5.5"])
+    assert {"ours, no noise", "ours, epsilon 2", "batch norm, epsilon 2"} <= set(points["5.3"])
+
+
 def test_verdicts_follow_the_numbers_and_not_the_wish() -> None:
     claim = next(one for one in list_claims() if one.printed == "Two global epochs are better than one.")
     spread = (0.0, 0.01, -0.01, 0.02, -0.02)
@@ -109,8 +138,36 @@ def test_verdicts_follow_the_numbers_and_not_the_wish() -> None:
         return found.word if found else "nothing"
 
     assert verdict(0.1) == "holds" and verdict(-0.1) == "fails" and verdict(0.0) == "undecided"
-    assert verdict(0.01, noise=5.0) == "undecided" and verdict(0.1, seeds=1) == "one seed"
-    assert verdict(0.1, seeds=0) == "nothing"
+    assert verdict(0.01, noise=5.0) == "undecided" and verdict(0.1, seeds=1) == "1 of 5 seeds"
+    assert verdict(0.1, seeds=4) == "4 of 5 seeds" and verdict(0.1, seeds=0) == "nothing"
+
+
+def test_a_chart_counts_all_verdicts_and_its_panels_have_room() -> None:
+    """ "Holds in 0 of 4 cases" did not say that two are undecided; six scales side by side cannot be read."""
+
+    def scale(*words: str) -> dict[str, object]:
+        row = {"clean": {"mean": 0.5, "error": 0.1, "seeds": 5}, "noisy": {"mean": 0.4, "error": 0.1, "seeds": 5}}
+        verdicts = dict(zip(("clean", "noisy"), ({"verdict": word} for word in words), strict=True))
+        printed = "With noise, accuracy falls as the batch grows (first global epoch)."
+        return {"title": "t", "points": {"ours, batch 32": row}, "claims": [{"printed": printed, **verdicts}]}
+
+    scales = {"a": scale("fails", "undecided"), "b": scale("undecided", "holds"), "c": scale("fails", "fails")}
+    assert FINDINGS["5.4"](scales).endswith(": holds in 1, fails in 3, undecided in 2 of 6 cases")
+    assert FINDINGS["5.4"]({"a": scale("holds", "holds")}).endswith(": holds in 2 of 2 cases")
+    drawn = draw("5.4", {"scales": scales | {"d": scale("fails", "fails"), "e": scale("fails", "fails")}})
+    assert len(drawn.axes) == 5 and drawn.get_figwidth() < 14 and drawn.get_figheight() > 8
+
+
+def test_single_trainings_that_fall_are_counted_beside_the_means() -> None:
+    """Means over seeds rose while a single training lost .17: a reader of one curve sees the thesis' claim."""
+    made = [
+        record(0, [0.5, 0.6, 0.7, 0.8], epsilon=2.0), record(1, [0.9, 0.95, 0.94, 0.79], epsilon=2.0),
+        record(2, [0.9, 0.7], epsilon=2.0), record(3, [0.9, 0.1, 0.1], epsilon=2.0, norm="batch"),
+        record(4, [0.9, 0.8, 0.1], epsilon=0.5),
+    ]  # fmt: skip
+    found = Trainings(DIGITS, made).list_falls()
+    assert (found["to the second"], found["of two"], found["after the second"], found["of more"]) == (1, 3, 1, 2)
+    assert [one.split(": ")[1] for one in found["which"]] == ["0.900, 0.950, 0.940, 0.790", "0.900, 0.700"]
 
 
 def test_errors_are_those_of_student() -> None:

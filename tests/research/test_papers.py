@@ -19,7 +19,7 @@ from research.__main__ import main
 from research.papers import p0_blur, p0_figure5, p0_requests, p1_systems, page
 from research.papers.catalogue import chosen, exhibit
 from research.papers.exhibit import Number, near, rounded, unmoved
-from research.papers.names import EXHIBITS
+from research.papers.names import EXHIBITS, RECORDED
 from research.papers.running import run_all, run_one
 from research.papers.seeded import SeededEntropy
 from support.internals import BadRequest, Calibration, PrivacyTarget, compute_target
@@ -170,8 +170,9 @@ def test_seeded_noise_has_the_wanted_scale() -> None:
 
 
 def test_names() -> None:
-    assert chosen("all") == EXHIBITS and chosen("p1")[0] == "p1-example" and chosen("budget") == ("budget",)
-    assert all(exhibit(name).name == name for name in EXHIBITS)
+    assert chosen("all") == EXHIBITS + RECORDED and chosen("p1")[0] == "p1-example" and chosen("budget") == ("budget",)
+    assert {"p4-incentives", "p4-figure5-8"} < set(chosen("p4")), "chapter 5 is part of the thesis"
+    assert all(exhibit(name).name == name for name in chosen("all"))
     with pytest.raises(BadRequest):
         exhibit("p9-figure1")
 
@@ -207,7 +208,7 @@ def test_listing_the_names_loads_no_figure() -> None:
 
 @pytest.mark.slow
 def test_all_of_it_quickly(tmp_path: Path) -> None:
-    found = run_all(EXHIBITS, True, tmp_path, unmoved)
+    found = run_all(chosen("all"), True, tmp_path, unmoved)
     off = [number["name"] for one in found.values() for number in one["numbers"] if not number["within"]]
     assert not off
     assert len(page.write_pages(tmp_path, tmp_path / "docs")) == len(EXHIBITS) + 3 + 7
