@@ -6,7 +6,7 @@ import click
 
 from noisebank.cli.options import handle_errors, json_option
 
-PARTS = ("pools", "histories", "ranges", "time", "memory", "bank", "coverage")
+PARTS = ("pools", "values", "histories", "ranges", "time", "memory", "bank", "coverage")
 
 
 @click.command("planner")

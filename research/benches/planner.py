@@ -28,6 +28,7 @@ from noisebank.planning.strategies.kronecker import find_strategy
 from research.benches.histories import Desk, Fairness, play
 from research.benches.planner_bank import measure_bank, resident_mb
 from research.benches.planner_coverage import cover_banks
+from research.benches.planner_values import price_values
 from research.benches.trees import bound_of_prefixes, bound_of_ranges, tree_prices
 
 MAX_POOL_CELLS, MAX_POOL_QUESTIONS, MAX_REPLACED_CELLS = 1024, 30_000, 72
@@ -46,6 +47,7 @@ def bench_planner(
     found: dict[str, Any] = {"unit": "pools: times the optimum; the optimum: prices of one question"}
     work: dict[str, Callable[[], dict[str, Any]]] = {
         "pools": lambda: {"pools": {name: price_pool(parse_pool(name), 2 if quick else 5) for name in names}},
+        "values": lambda: {"values": price_values(1 if quick else 3)},
         "histories": lambda: judge_fairness(10 if quick else 60),
         "ranges": lambda: {
             "ranges": {

@@ -106,7 +106,7 @@ def first_look() -> Look:
 
 def bins_of(knowledge: CubePosterior) -> list[LinearEstimate]:
     return [
-        knowledge.estimate_planned(InferencePlan(cell(n), FINE, ZERO_PRECISION, ZERO_PRECISION, ZERO_PRECISION, ()))
+        knowledge.estimate_planned(InferencePlan(cell(n), FINE, ZERO_PRECISION, ZERO_PRECISION, ()))
         for n in range(BINS)
     ]
 
@@ -250,7 +250,7 @@ def frequency(top: float, rest: float, shared: bool, runs: int = 600) -> int:
             value = query.dot(bins) + noise.standard_normal() * query.max_weight / sqrt(float(precision))
             knowledge.restore_measurement(QueryMeasurement(query, value, precision), precision)
         found = [
-            knowledge.estimate_planned(InferencePlan(q, FINE, ZERO_PRECISION, ZERO_PRECISION, ZERO_PRECISION, ()))
+            knowledge.estimate_planned(InferencePlan(q, FINE, ZERO_PRECISION, ZERO_PRECISION, ()))
             for q in (first, whole)
         ]
         ends = [number for one in found for number in (one.value, one.stddev)]

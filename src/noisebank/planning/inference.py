@@ -83,8 +83,6 @@ class InferencePlan:
     """Before the measurement."""
     fresh_precision: Precision
     """Of the measurement to make; zero if the known precision suffices."""
-    claimed_precision: Precision
-    """The sum over all measurements of this very query, this one included: what the contract is asked for."""
     charges: tuple[CellRun, ...]
     """What the measurement charges each cell where people come and go, in at most 16 runs."""
     look: LookPlan | None = None
@@ -122,7 +120,6 @@ class CubePosterior:
             ANSWERED_CACHE_BYTES, lambda query, reached: query_size(query)
         )
         """The same for free answers, as many as fit. A restart forgets them too."""
-        self._paid_precisions: dict[LinearQuery, Precision] = {}
         self._left_out: set[LinearQuery] = set()
         """Measured, but too near to others for the posterior, or one too many: reused for the same query only."""
         self._last_inferred: tuple[LinearQuery, LinearEstimate | None] | None = None
@@ -135,11 +132,10 @@ class CubePosterior:
         look is proposed only if it raises the largest charge by at most `room`.
         """
         known, fresh = self.required_precision(query, target)
-        direct = self._paid_precisions.get(query, ZERO_PRECISION)
         if not fresh:
-            return InferencePlan(query, target, known, ZERO_PRECISION, direct, ())
+            return InferencePlan(query, target, known, ZERO_PRECISION, ())
         look = self.propose_look([(query, target)], room)
-        return InferencePlan(query, target, known, fresh, direct + fresh, merge_charges(query.cell_charges()), look)
+        return InferencePlan(query, target, known, fresh, merge_charges(query.cell_charges()), look)
 
     def required_precision(self, query: LinearQuery, target: Precision) -> tuple[Precision, Precision]:
         """Returns the precision that is known, and the least that must be measured."""
@@ -197,7 +193,6 @@ class CubePosterior:
         reached_precision = known + measurement.precision
         if reached_precision.exact >= target.exact * (1 - 2 * PRECISION_MARGIN):
             reached_precision = max(reached_precision, target)
-        self._paid_precisions[query] = self._paid_precisions.get(query, ZERO_PRECISION) + measurement.precision
         self._record_reached(query, reached_precision)
         self.measurements.append(measurement)
         self._last_inferred = None

@@ -159,11 +159,6 @@ class Spending:
     def __post_init__(self) -> None:
         self.plain, self.looks, self.spent = self.zero.copy(), self.zero.copy(), self.zero.copy()
 
-    @property
-    def plain_price(self) -> float:
-        """What plain answers would have cost."""
-        return float(self.plain.max())
-
 
 def cover_charges(
     charges: Whole, precision: float, spends: Sequence[tuple[Vector, float]], spent: Vector,

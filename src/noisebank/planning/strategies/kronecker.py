@@ -171,10 +171,9 @@ class LookStrategy:
 def find_strategy(axes: tuple[Axis, ...], seen: tuple[bool, ...]) -> LookStrategy:
     """Returns the strategy for questions about sets and ranges of the values of the `seen` axes."""
     roots = tuple(is_seen and is_cheaper_as_root(axis) for axis, is_seen in zip(axes, seen, strict=True))
-    free = [axis for axis, is_seen, root in zip(axes, seen, roots, strict=True) if is_seen and not root]
-    own = [product_coefficients(axis.size) for axis in reversed(free)]
-    coefficients = [prod(pair) for pair in product(*own)]
-    symmetric = SymmetricRows([axis.size for axis in free], coefficients, 1 << SCALE_BITS * len(free))
+    free = symmetric_sizes(axes, seen, roots)
+    coefficients = [prod(pair) for pair in product(*map(product_coefficients, reversed(free)))]
+    symmetric = SymmetricRows(free, coefficients, 1 << SCALE_BITS * len(free))
     return LookStrategy(axes, seen, roots, symmetric)
 
 
@@ -192,8 +191,12 @@ def strategy_of_levels(
     axes: tuple[Axis, ...], seen: Sequence[bool], roots: Sequence[bool], levels: Vector
 ) -> LookStrategy:
     """Returns the strategy with these symmetric levels."""
-    free = [axis.size for axis, is_seen, root in zip(axes, seen, roots, strict=True) if is_seen and not root]
-    return LookStrategy(axes, seen, roots, rows_from_levels(free, levels))
+    return LookStrategy(axes, seen, roots, rows_from_levels(symmetric_sizes(axes, seen, roots), levels))
+
+
+def symmetric_sizes(axes: Sequence[Axis], seen: Sequence[bool], roots: Sequence[bool]) -> list[int]:
+    """Returns the sizes of the seen axes that have no square root."""
+    return [axis.size for axis, is_seen, root in zip(axes, seen, roots, strict=True) if is_seen and not root]
 
 
 def strategy_from_json(fields: Mapping[str, Any], axes: tuple[Axis, ...]) -> LookStrategy:
@@ -202,6 +205,6 @@ def strategy_from_json(fields: Mapping[str, Any], axes: tuple[Axis, ...]) -> Loo
     if "coefficients" not in fields:
         return find_strategy(axes, seen)
     roots = [bool(root) for root in fields["roots"]]
-    free = [axis.size for axis, is_seen, root in zip(axes, seen, roots, strict=True) if is_seen and not root]
     coefficients = [int(h) for h in fields["coefficients"]]
-    return LookStrategy(axes, seen, roots, SymmetricRows(free, coefficients, int(fields["scale"])))
+    symmetric = SymmetricRows(symmetric_sizes(axes, seen, roots), coefficients, int(fields["scale"]))
+    return LookStrategy(axes, seen, roots, symmetric)

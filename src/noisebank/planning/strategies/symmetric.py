@@ -71,10 +71,6 @@ class SymmetricRows:
         inverse = np.divide(1, self.levels, out=np.zeros(len(self.levels)), where=self.levels != 0)
         return self.apply_levels(weights, inverse)
 
-    def drop_measured(self, weights: Vector) -> Vector:
-        """Returns the part of weights that is not measured."""
-        return self.apply_levels(weights, (self.levels == 0).astype(np.float64))
-
     def apply_levels(self, values: Vector, levels: Vector) -> Vector:
         """Returns values times the matrix with these levels, along the last axis."""
         return _apply(values, self.sizes, levels_to_coefficients(self.sizes, levels).tolist())

@@ -73,20 +73,21 @@ class Workload:
     @property
     def single_shapes(self) -> frozenset[Shape]:
         """The combinations of the other axes, of which single values are asked."""
-        sets = self.in_sets
-        return frozenset(
-            tuple(Kind.WHOLE if wide else kind for kind, wide in zip(shape, sets, strict=True)) for shape in self.shapes
-        )
+        return _without_sets(self.shapes, self.in_sets)
 
     def covers(self, other: Workload) -> bool:
         """Whether a look for this workload knows all questions of another one."""
         sets = self.in_sets
         if any(narrow and not wide for narrow, wide in zip(other.in_sets, sets, strict=True)):
             return False
-        own = {tuple(Kind.WHOLE if wide else kind for kind, wide in zip(s, sets, strict=True)) for s in self.shapes}
-        return all(
-            tuple(Kind.WHOLE if wide else kind for kind, wide in zip(s, sets, strict=True)) in own for s in other.shapes
-        )
+        return _without_sets(other.shapes, sets) <= _without_sets(self.shapes, sets)
+
+
+def _without_sets(shapes: Iterable[Shape], sets: Sequence[bool]) -> frozenset[Shape]:
+    """Returns what shapes ask of the axes of which no sets are asked."""
+    return frozenset(
+        tuple(Kind.WHOLE if wide else kind for kind, wide in zip(shape, sets, strict=True)) for shape in shapes
+    )
 
 
 def find_shape(axes: Sequence[Axis], query: LinearQuery) -> Shape:
