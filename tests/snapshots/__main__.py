@@ -16,4 +16,5 @@ if __name__ == "__main__":
         make_bank()
     if "--write" in sys.argv or "--bank" in sys.argv:
         os.environ[VARIABLE] = WRITE
-    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", str(Path(__file__).parent)]))
+    known = "ignore::pytest.PytestAssertRewriteWarning"  # plugins that making a bank has imported already
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-W", known, str(Path(__file__).parent)]))

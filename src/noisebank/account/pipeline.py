@@ -218,17 +218,14 @@ def reserve_charges(context: AccountContext, wave: Sequence[BatchItem]) -> None:
 
 
 def adopt_reservations(context: AccountContext, items: Sequence[BatchItem]) -> None:
-    """Takes what another gateway has reserved for the same requests since `find_reservations` has looked.
-
-    Whoever repeats a recorded answer holds no lock, so both may have found nothing. What is adopted is finished.
-    """
+    """Takes what another gateway has reserved for the same requests since `find_reservations` has looked: whoever
+    repeats a recorded answer holds no lock, so both may have found nothing. What is adopted is finished."""
     late = [item for item in items if isinstance(item.error, LedgerRefused) and item.error.reason == ID_IN_USE]
-    if not late:
-        return
     for item in late:
         item.error = None
     with keep_shared_error(late):
-        context.ledger.refresh()
+        if late:
+            context.ledger.refresh()
         find_reservations(context, late)
     for item in open_items(late):
         if not item.reservations or not all(reservation.is_finished for reservation in item.reservations):
@@ -401,11 +398,3 @@ def plan_question(
     if plan.fresh_precision:
         context.check_identity()
     return plan
-
-
-def preview_plan(
-    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool,
-    limits: ChargeLimits = ALONE,
-) -> Plan:  # fmt: skip
-    """Plans one question as the path would now, for a quote. Changes nothing."""
-    return choose_strategy(context, analyst, question, target, plainly, limits)[1]

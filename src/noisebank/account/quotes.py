@@ -10,7 +10,7 @@ from noisebank.account.advice import explain_way
 from noisebank.account.charging import price_plans
 from noisebank.account.context import AccountContext
 from noisebank.account.cube_looks import price_look
-from noisebank.account.pipeline import preview_plan
+from noisebank.account.pipeline import choose_strategy
 from noisebank.account.reachable_goals import check_goal
 from noisebank.account.selects import ParsedSelect
 from noisebank.core.asks import OWNER
@@ -25,6 +25,7 @@ from noisebank.planning.coarse_looks import DEFAULT_SPEND
 from noisebank.planning.pricing import AccuracyTarget
 from noisebank.planning.relative import RelativeTarget
 from noisebank.planning.reuse import Plan
+from noisebank.planning.serving import ALONE, ChargeLimits
 from noisebank.planning.transaction import fit_transaction
 from noisebank.queries.cells import policy_cubes
 from noisebank.queries.query import Question
@@ -38,7 +39,7 @@ def quote_select(context: AccountContext, sql: str, parsed: ParsedSelect, analys
     # Parts that share a query are decided one after the other, so that later ones find what earlier ones pay for.
     targets = [context.target_precision(question, accuracy) for question, accuracy in parsed.questions]
     relative = parsed.goal is not None or any(isinstance(target, RelativeTarget) for _, target in parsed.questions)
-    plans = fit_transaction(partial(preview_plan, context, analyst), parsed.questions, targets, relative)
+    plans = fit_transaction(partial(_preview_plan, context, analyst), parsed.questions, targets, relative)
     quotes = [
         quote_question(context, question, accuracy, not planned.cube_number, parsed.confidence, analyst)
         for (question, accuracy), planned in zip(parsed.questions, plans, strict=True)
@@ -100,7 +101,7 @@ def quote_question(
 ) -> Quote:  # fmt: skip
     """Returns the quote for a parsed question; `plainly` leaves cubes aside."""
     target = context.target_precision(question, accuracy)
-    planned = preview_plan(context, analyst, question, target, plainly)
+    planned = _preview_plan(context, analyst, question, target, plainly)
     state, sensitivity, reused = context.state, context.sensitivity_of(question.query), planned.reused_record
     (cost,) = price_plans(context, [(question, planned)])
     return Quote(
@@ -126,6 +127,14 @@ def quote_question(
             else explain_way(context, question, planned, cost, analyst)
         ),
     )
+
+
+def _preview_plan(
+    context: AccountContext, analyst: str, question: Question, target: Precision, plainly: bool,
+    limits: ChargeLimits = ALONE,
+) -> Plan:  # fmt: skip
+    """Plans one question as the path would now. Changes nothing."""
+    return choose_strategy(context, analyst, question, target, plainly, limits)[1]
 
 
 def _cube_columns(context: AccountContext, planned: Plan) -> tuple[str, ...]:
