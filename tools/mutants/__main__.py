@@ -34,6 +34,7 @@ from tools.mutants.report import (
     describe_run,
     is_enough,
     judge_result,
+    list_begun,
     list_earlier,
     read_explanations,
     read_survivors,
@@ -68,6 +69,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
     parser.add_argument(
         "--record", action="store_true", help="run all tests once, to know which of them execute a line"
+    )
+    parser.add_argument(
+        "--begun", action="store_true", help="add to the page what was tried of samples that were not tried to the end"
     )
     return parser.parse_args()
 
@@ -182,6 +186,10 @@ def main() -> int:
         return 0
     if options.survivors:
         return try_survivors(options, commit)
+    if options.begun:
+        run = json.loads(PAGE.with_suffix(".json").read_text())
+        save_run({**run, "begun": list_begun(JOURNAL, run, read_explanations(EXPLANATIONS))})
+        return 0
     spots = list_spots(ROOT, list_files(ROOT))
     sample = sample_mutants(ROOT, spots, options.count, options.seed)
     chosen = parse_numbers(options.only) if options.only else {mutant.index for mutant in sample}

@@ -118,6 +118,23 @@ def list_earlier(run: dict[str, Any], before: dict[str, Any]) -> list[dict[str, 
     return [row for row in rows if row["seed"] != run["seed"]]
 
 
+def list_begun(path: Path, run: dict[str, Any], explanations: dict[Key, str]) -> list[dict[str, Any]]:
+    """What a journal has of samples that were not tried to the end, by seed and commit."""
+    told = {row["seed"] for row in [*run.get("earlier", []), run]}
+    begun: dict[tuple[int, str], dict[int, Result]] = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        entry = json.loads(line)
+        seed, commit = entry.pop("seed"), entry.pop("commit")
+        if seed not in told:
+            result = Result(**{**entry, "mutant": Mutant(**entry["mutant"])})
+            begun.setdefault((seed, commit), {})[result.mutant.index] = result
+    return [
+        {"seed": seed, "commit": commit, "count": len(results),
+         "outcomes": dict(sorted(count_outcomes(results.values(), explanations).items()))}
+        for (seed, commit), results in sorted(begun.items())
+    ]  # fmt: skip
+
+
 def write_page(run: dict[str, Any]) -> str:
     """All of it, for people."""
     seconds = sum(row["cpu_seconds"] for row in run["mutants"])
@@ -153,6 +170,12 @@ def write_page(run: dict[str, Any]) -> str:
         ]
         lines += [f"| {' | '.join(_list_cells(row))} |" for row in [*run["earlier"], run]]
         lines.append("")
+    for row in run.get("begun", []):
+        lines += [
+            f"Begun and not tried to the end: seed {row['seed']}, commit `{row['commit'][:12]}`, of which "
+            f"{row['count']} were tried: {_write_counts(row['outcomes'])}. So few say little.",
+            "",
+        ]
     lines += [
         "Left out: " + "; ".join(f"`{pattern}` ({why})" for pattern, why in EXCLUDED.items()) + ".",
         "",

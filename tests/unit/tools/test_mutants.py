@@ -36,6 +36,7 @@ from tools.mutants.report import (
     describe_run,
     is_enough,
     judge_result,
+    list_begun,
     list_earlier,
     read_survivors,
     write_page,
@@ -311,6 +312,18 @@ def test_another_seed_leaves_the_first_numbers_of_earlier_ones_on_the_page() -> 
         ["| 2", "4", "4", "0", "0", "100.0 % |"],
         ["| 3", "5", "5", "0", "0", "100.0 % |"],
     ]
+
+
+def test_a_sample_that_was_only_begun_is_told_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    for seed, outcome, index in ((7, KILLED, 1), (7, SURVIVED, 2), (7, KILLED, 2), (8, KILLED, 1)):
+        Journal(path, seed, "a" * 40).append(Result(replace(MUTANT, index=index), outcome, "t", "failed", 1, 1))
+    finished = describe_run([], {}, {"count": 0, "spots": 5, "seed": 8, "commit": "0" * 40})
+    begun = list_begun(path, finished, {})
+    assert begun == [{"seed": 7, "commit": "a" * 40, "count": 2, "outcomes": {KILLED: 2}}]
+    page = write_page({**finished, "begun": begun})
+    assert "seed 7, commit `aaaaaaaaaaaa`, of which 2 were tried: 2 noticed, 0 survived, 0 equivalent." in page
+    assert "Begun" not in write_page(finished) and list_begun(tmp_path / "nothing", finished, {}) == []
 
 
 def test_survivors_are_found_again_where_they_are_now(tmp_path: Path) -> None:
