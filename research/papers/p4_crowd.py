@@ -226,13 +226,14 @@ WHY = {
     "5.6": "The noise does not increase: each pass draws noise of the same scale. A later global epoch starts from a "
     "better model, whose members' noise was averaged away. Only if one epsilon were divided among the global epochs "
     "would more of them add noise, and then two would be worse than one.",
-    "5.7": "As for figure 5.6: no mean over seeds is lower after three or four global epochs than after two. A single "
-    "training can be, with plain descent: one member that goes astray moves the average. The thesis does not say how "
-    "many it shows. Means do fall if epsilon 2 is what the whole task may use, so that each of its global epochs has "
-    "a share; the thesis does not divide it. The 90% depend on what it leaves open: whether test features are noisy, "
-    "and the optimiser, of which only the rate is printed.",
-    "5.8": "Local and global epochs both make steps; fewer of one need more of the other. A drop after two global "
-    "epochs is not seen with any of them. At our rate 10, 15 and 20 local epochs stand for the thesis' 20, 30 and 40.",
+    "5.7": "As for figure 5.6: no mean over seeds is clearly lower after three or four global epochs than after two. "
+    "A single training can be, with plain descent: one member that goes astray moves the average. The thesis does not "
+    "say how many it shows. Means do fall if epsilon 2 is what the whole task may use, so that each of its global "
+    "epochs has a share; the thesis does not divide it. The 90% depend on what it leaves open: whether test features "
+    "are noisy, and the optimiser, of which only the rate is printed.",
+    "5.8": "Local and global epochs both make steps; fewer of one need more of the other. No mean clearly drops after "
+    "two global epochs; single trainings with plain descent do (Figure 5.7). At our rate 10, 15 and 20 local epochs "
+    "stand for the thesis' 20, 30 and 40.",
 }
 EXHIBITS = {
     f"p4-figure{number.replace('.', '-')}": Exhibit(
