@@ -61,10 +61,11 @@ def list_pools() -> Iterator[ValuePool]:
 
 def price_values(orders: int) -> dict[str, Any]:
     """What each pool costs, where people come and go and where one takes another's place, and plain reuse beside it."""
-    return {pool.name: _price_pool(pool, orders) for pool in list_pools()}
+    return {pool.name: price_pool(pool, orders) for pool in list_pools()}
 
 
-def _price_pool(pool: ValuePool, orders: int) -> dict[str, Any]:
+def price_pool(pool: ValuePool, orders: int) -> dict[str, Any]:
+    """What one pool costs."""
     found: dict[str, Any] = {"cells": prod(axis.size for axis in pool.axes), "questions": len(pool.questions)}
     if pool.is_single:
         shapes = (find_shape(pool.axes, query) for query in pool.questions)
