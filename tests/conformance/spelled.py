@@ -122,7 +122,7 @@ class SpelledSql:
                 f"{text} {negated}LIKE '{self.wild()}'", f"{text} {negated}ILIKE '{self.wild()}'",
                 f"{text} {negated}{pick(['LIKE', 'ILIKE'])} {pick(['ANY', 'ALL'])}(ARRAY[{patterns}])",
                 f"{text} {negated}LIKE '{escaped}' ESCAPE '!'", f"{text} {negated}SIMILAR TO '{self.pattern(2, True)}'",
-                f"{text} {pick(['~', '!~', '~*', '!~*'])} '{self.pattern(2, False)}'", 
+                f"{text} {pick(['~', '!~', '~*', '!~*'])} '{self.pattern(2, False)}'",
                 f"starts_with({text}, {self.piece()})",
                 f"LENGTH({text}) {sign} {pick([0, 1, 3, 5])}",
                 f"STRPOS({text}, {self.piece()}) {sign} {pick([0, 1, 2])}",
