@@ -47,6 +47,7 @@ CLOCK_TYPES = (
     pyarrow.timestamp("us"), pyarrow.timestamp("ms"), pyarrow.timestamp("us", "UTC"),
     pyarrow.timestamp("us", "Asia/Kathmandu"), pyarrow.date32(), pyarrow.string(),
 )  # fmt: skip
+SIGNS = ("'o'", "'n'", "'%'", "'_'", "'é'", "'north'", "' '")
 Rows = list[dict[str, Any]]
 Claim = Callable[[Query, Policy], Fraction]
 
@@ -96,9 +97,53 @@ class RandomSql:
         unit = pick(["month", "year", "week", "quarter"])
         return pick([f"DATE_TRUNC('{unit}', {pick(['d', 't'])})", "(d + 40)", "COALESCE(d, DATE '2024-02-29')"])
 
+    def text(self, depth: int = 1) -> str:
+        """A text of a row."""
+        pick = self.random.choice
+        if depth <= 0:
+            return pick(["a", "COALESCE(a, 'none')"])
+        text, sign, other = self.text(depth - 1), pick(SIGNS), pick(SIGNS)
+        return pick(
+            [
+                f"UPPER({text})", f"REPLACE({text}, {sign}, {other})", f"TRIM({text})",
+                f"SPLIT_PART({text}, {sign}, {pick([1, 2, -1])})", f"LTRIM({text}, {sign})",
+                f"LEFT({text}, 2)", f"RIGHT({text}, 1)", f"REVERSE({text})",
+                f"{text} || {sign}", f"CONCAT({text}, {sign})", f"INITCAP({text})", f"NULLIF({text}, 'north')",
+                f"CASE WHEN n > 3 THEN {text} END",
+            ]
+        )  # fmt: skip
+
+    def spelled_condition(self, depth: int) -> str:
+        """A condition with patterns, tuples or times of day."""
+        pick = self.random.choice
+        negated, text, clock = pick(["", "NOT "]), self.text(min(depth, 1)), self.clock
+        number = pick(["n", "m", "1", "7", "-3"])
+        return pick(
+            [
+                f"{text} {negated}LIKE '{pick(['%n%', 'n_rth', '%', 'é', ''])}'", f"{text} {negated}ILIKE '%N%'",
+                f"{text} {negated}LIKE {pick(['ANY', 'ALL'])}(ARRAY['n%', '%s', '{pick(['é', '%n_', ''])}'])",
+                f"{text} {negated}SIMILAR TO '{pick(['(n|i)%', '[a-n]+', '%', '_{5}'])}'",
+                f"{text} {pick(['~', '!~', '~*', '!~*'])} '{pick(['^n', 'h$', '[a-z]+', 'o.t', '.', '^$'])}'",
+                f"LENGTH({text}) {pick(['>', '<', '='])} {pick([3, 4, 5])}", f"STRPOS({text}, {pick(SIGNS)}) > 1",
+                f"x {negated}BETWEEN SYMMETRIC {pick([5, 0.5, 9])} AND 1",
+                f"n + 0 {negated}BETWEEN SYMMETRIC {number} AND m",
+                f"(n, m) {negated}IN ((1, 2), (9, 4), (0, 0))", f"(a, n) {negated}IN (('north', 9), ('é', 1))",
+                f"x {negated}IN (VALUES (0.5), (9))", "x - n <> ALL(ARRAY[1, 2])", "n = ANY(ARRAY[1, 9])",
+                f"t::time {pick(['<', '<=', '>', '>=', '=', '<>'])} {clock()}",
+                f"t::time {negated}IN ({clock()}, {clock()})",
+                f"CAST(t AS TIME) {negated}BETWEEN {pick(['', 'SYMMETRIC '])}{clock()} AND {clock()}",
+            ]
+        )  # fmt: skip
+
+    def clock(self) -> str:
+        """A time of day."""
+        return f"'{self.random.randrange(24):02d}:{self.random.choice([0, 30, 59]):02d}'"
+
     def condition(self, depth: int = 2) -> str:
         """A condition on a row."""
         pick = self.random.choice
+        if self.random.random() < 0.3:
+            return self.spelled_condition(depth)
         if depth > 0 and self.random.random() < 0.4:
             a, b = self.condition(depth - 1), self.condition(depth - 1)
             return pick([f"({a} AND {b})", f"({a} OR {b})", f"NOT ({a})"])
@@ -123,7 +168,9 @@ class RandomSql:
             [
                 f"COUNT(*){filtered}", f"SUM({number}){filtered}", f"COUNT({number}){filtered}", f"AVG({number})",
                 f"VARIANCE({self.number(1)})", f"COVAR_POP({self.number(1)}, {self.number(1)})", "CORR(x, n)",
-                f"2 * SUM({number}) - 3 * COUNT_IF({self.condition(1)}) + 5", "SUM(x * x)",
+                f"2 * SUM({number}) - 3 * COUNT_IF({self.condition(1)}) + 5", "SUM(x * x)", f"COUNT({self.text()})",
+                f"SUM(LENGTH({self.text()}) * x)",
+                f"COUNT(*) - (SELECT {pick(['COUNT(*)', 'SUM(n)'])} FROM p WHERE {self.condition(1)})",
             ]
         )  # fmt: skip
         where = f" WHERE {self.condition()}" if self.random.random() < 0.6 else ""
@@ -131,6 +178,7 @@ class RandomSql:
             [
                 "a", "b", "c", f"CASE WHEN {self.condition(1)} THEN 'p' END", "COALESCE(a, 'none')", "MOD(n, 5)",
                 f"FLOOR(CLAMP({self.number(1)}, 0, 60) / 20)", "EXTRACT(hour FROM t)", "DATE_TRUNC('quarter', d)",
+                "n", "m", "x", self.text(2), f"LENGTH({self.text()})",
             ]
         )  # fmt: skip
         source = f"(SELECT * FROM p WHERE {self.condition(1)}) AS q" if self.random.random() < 0.1 else "p"

@@ -11,7 +11,7 @@ from assurance.sensitivity_audit import unclipped
 from conformance.fuzzed import Found, run_trial
 from support.internals import BadTable, Field, l2_sensitivity
 
-SEEDS, SELECTS = range(4), 10
+SEEDS, SELECTS = range(4), 15
 
 
 def test_whatever_is_asked_adds_up_and_stays_within_its_sensitivity(tmp_path: Path) -> None:
