@@ -8,7 +8,7 @@ from typing import Any
 
 from research.blockfl.chapter5 import REFERENCE, SPREAD, WIDE
 from research.blockfl.claims import judge_all
-from research.blockfl.experiments import BATCHES, DIGITS, EPSILONS, RESULTS, SCALES, read_records
+from research.blockfl.experiments import BATCHES, DIGITS, EPSILONS, RESULTS, SCALES, plan, read_records
 from research.blockfl.figures import FALL, Trainings, describe_setting
 from research.papers.charts import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, below, dress, figure, headline
 from research.papers.exhibit import Exhibit, Found, Moved, Number
@@ -24,12 +24,13 @@ Line = tuple[str, Sequence[tuple[float, str]], dict[str, Any]]
 
 
 def run(number: str, quick: bool, moved: Moved) -> Found:
-    """The recorded trainings of every scale that has this figure's points; nothing is trained here."""
+    """The recorded trainings of every scale that has a point of this figure with all its seeds; nothing is trained."""
     records, scales = read_records(RESULTS), {}
+    seeds = {name: len({job.seed for job in plan() if job.scale == name}) for name in SCALES}
     for done, (name, scale) in enumerate(SCALES.items()):
         made = Trainings(scale, records)
         points = made.figures()
-        if points[number]:
+        if any(row["clean"]["seeds"] == seeds[name] for row in points[number].values()):
             scales[name] = {
                 "title": scale.title,
                 "setting": describe_setting(scale.base),

@@ -32,6 +32,7 @@ from research.blockfl.experiments import (
 )
 from research.blockfl.figures import Trainings, average
 from research.blockfl.training import LeanLearner, Setting, Trained, train
+from research.papers import p4_crowd
 from research.papers.p4_crowd import FINDINGS, draw
 from support.paths import ROOT
 
@@ -158,6 +159,17 @@ def test_a_chart_counts_all_verdicts_and_its_panels_have_room() -> None:
     assert FINDINGS["5.4"]({"a": scale("holds", "holds")}).endswith(": holds in 2 of 2 cases")
     drawn = draw("5.4", {"scales": scales | {"d": scale("fails", "fails"), "e": scale("fails", "fails")}})
     assert len(drawn.axes) == 5 and drawn.get_figwidth() < 14 and drawn.get_figheight() > 8
+
+
+def test_a_scale_is_drawn_from_its_first_point_with_all_seeds_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A panel with one training says nothing."""
+    made = [record(seed, [0.5, 0.6], epsilon=2.0) for seed in range(SEEDS)]
+    adam = replace(SCALES["digits-adam"].base, epsilon=2.0, global_epochs=2)
+    made += [Record("digits-adam", Trained(adam, 0, (0.5, 0.6), (0.5, 0.6), 1.0, 4), "abc", "now")]
+    monkeypatch.setattr(p4_crowd, "read_records", lambda path: made)
+    assert list(p4_crowd.run("5.7", True, lambda done, total: None)["scales"]) == ["digits"]
+    monkeypatch.setattr(p4_crowd, "read_records", lambda path: made[1:])
+    assert p4_crowd.run("5.7", True, lambda done, total: None)["scales"] == {}
 
 
 def test_single_trainings_that_fall_are_counted_beside_the_means() -> None:
