@@ -205,6 +205,7 @@ def test_plots_agree_with_the_numbers() -> None:
     bars = replace(one(), by=("k",), columns=("k", "n"), rows=rows).plot().axes[0]
     assert [bar.get_width() for bar in bars.patches] == [3.0, -1.0]
     assert [list(line.get_xdata()) for line in bars.lines[::2]][:2] == [[2.0, 5.0], [-2.0, 1.0]]
+    assert [0, 0] in [list(line.get_xdata()) for line in bars.lines]  # where bars of either sign begin
 
 
 def test_a_plot_over_time_is_a_line_through_the_numbers_with_a_band() -> None:
