@@ -202,6 +202,8 @@ class LookBuyer:
                 if (weights := strategy.known_weights(entry.query.dense_weights)) is not None
             ]
             rows += [row for measured in known.looks for row in rows_of_look(strategy, measured)]
+        while any(measured.look.precision == precision for measured in known.looks):
+            precision += Precision(1)  # the same rows once more are another look: it has a name of its own
         return find_missing(strategy, precision, *_principal_directions(rows, strategy.part_count))
 
     def _fit(self, missing: MissingLook, limits: Sequence[float]) -> LookPlan | None:
