@@ -3,7 +3,7 @@
     PYTHONPATH=src:tests .venv/bin/python -m contract.mutants [--only N] [--json FILE]
 
 With --json, results are kept as they come, with the digest of the contract's bytecode: a run that was interrupted
-goes on where it stopped, and one on another contract begins anew.
+goes on where it stopped (what had timed out is tried again), and one on another contract begins anew.
 
 Each comparison is flipped, each assert, state write, call and log dropped, each + and -, // and *, and/or swapped,
 each number moved by one. A mutant that compiles to the same code as the original is equivalent. Survivors must be
@@ -385,7 +385,7 @@ def read_results(path: Path, digest: str) -> dict[int, Result]:
     if saved["contract"] != digest:
         return {}
     results = (Result(**{**entry, "mutant": Mutant(**entry["mutant"])}) for entry in saved["results"])
-    return {result.mutant.number: result for result in results if result.outcome != "broken"}
+    return {result.mutant.number: result for result in results if result.outcome not in ("broken", TIMED_OUT)}
 
 
 def write_results(path: Path, digest: str, results: Iterable[Result]) -> None:
