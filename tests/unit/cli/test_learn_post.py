@@ -41,6 +41,7 @@ def post(door: JsonRpcServer, folder: Path, *words: str) -> TaskTerms:
     )
     registry = ModelRegistry(door.url)
     assert registry.list_tasks(), done.output
+    assert "Multi-KRUM refuses 1 of 6 submissions" in " ".join(done.output.split())
     terms = find_terms(registry.read_books(registry.list_tasks()[-1]), FolderStore(folder / "models"))
     assert terms is not None
     return terms
