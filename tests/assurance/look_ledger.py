@@ -178,8 +178,8 @@ def following_up() -> Iterator[None]:
     """A bank that measures small groups once more, after their last answer."""
     real = looking.take_step
 
-    def take_step(request: LookedRequest, item: BatchItem) -> None:
-        real(request, item)
+    def take_step(context: AccountContext, request: LookedRequest, item: BatchItem) -> None:
+        real(context, request, item)
         if request.is_final and all(answer.value < COUNT + 0.5 for answer in item.answers):
             request.has_ended = request.is_final = False
             request.key = f"{request.key} again"
