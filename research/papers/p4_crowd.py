@@ -221,7 +221,7 @@ WHY = {
     "5.4": "The printed reason (noise grows with N) is true of batch norm and not of the thesis' own normalisation: "
     "there signal and noise grow alike, their ratio is 2/epsilon whatever N is. What changes with N is the number of "
     "steps in a local epoch. With as many steps for each batch size (triangles) larger batches are better, not worse, "
-    "under its normalisation, and worse under batch norm only.",
+    "under its normalisation (clearly so at our rate), and worse under batch norm only.",
     "5.5": "A larger batch makes fewer steps in a local epoch. After one global epoch batch norm with a few large "
     "batches has barely begun; on small batches it is about as good as the thesis' normalisation, not better.",
     "5.6": "The noise does not increase: each pass draws noise of the same scale. A later global epoch starts from a "

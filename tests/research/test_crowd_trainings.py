@@ -215,6 +215,7 @@ def test_what_is_recorded_is_readable_and_of_known_settings() -> None:
         ("digits", "5.4", "With noise", ("fails", "fails")),
         ("digits-printed", "5.4", "With noise", ("undecided", "undecided")),
         ("digits", "5.4", "The same with as many steps", ("fails", "fails")),
+        ("digits-printed", "5.4", "The same with as many steps", ("undecided", "undecided")),
         ("digits", "5.5", "Without noise, batch norm", ("fails", "fails")),
         ("digits-printed", "5.5", "Without noise, batch norm", ("fails", "fails")),
     ],
