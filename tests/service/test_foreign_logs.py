@@ -28,4 +28,5 @@ def test_a_byte_of_a_form_stays_out_of_the_log(tmp_path: Path) -> None:
     library = [event for event in events if event["event"] == "library"]
     assert {event["logger"].partition(".")[0] for event in library} == {"python_multipart", "uvicorn"}
     assert {event["text"] for event in library} == {None, "Invalid HTTP request received."}
-    assert not any(str(ord("b")) in json.dumps(event) or "secret" in json.dumps(event) for event in library)
+    said = [json.dumps({key: value for key, value in event.items() if key != "time"}) for event in library]
+    assert not any(str(ord("b")) in text or "secret" in text for text in said)  # a time may have any digits
